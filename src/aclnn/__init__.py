@@ -1,0 +1,37 @@
+"""aclnn on any CPU: the aclnn gradient operators, exact to their contract.
+
+>>> import numpy as np
+>>> y = np.array([-2, -1, 0, 1], np.float32)
+>>> elu_backward(y, 1.0, 1.0, 1.0, True, y)
+array([ 2., -0.,  0.,  1.], dtype=float32)
+"""
+
+from aclnn._operators import *  # noqa: F403
+from aclnn._operators import __all__ as _operator_names
+from aclnn._version import __version__
+from aclnn.base.dtype import BFLOAT16 as _BFLOAT16
+from aclnn.base.status import AclnnError
+from aclnn.base.tensor import Tensor
+from aclnn.runtime.executor import Executor
+from aclnn.runtime.plan import plan_cache as _plan_cache
+from aclnn.runtime.settings import engine, product, threads
+from aclnn.runtime.stream import Stream
+
+bfloat16 = _BFLOAT16.numpy
+cache_info = _plan_cache.info
+cache_clear = _plan_cache.clear
+
+__all__ = [
+    *_operator_names,
+    "AclnnError",
+    "Executor",
+    "Stream",
+    "Tensor",
+    "__version__",
+    "bfloat16",
+    "cache_clear",
+    "cache_info",
+    "engine",
+    "product",
+    "threads",
+]

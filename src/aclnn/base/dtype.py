@@ -1,0 +1,110 @@
+"""Element types: numpy and ml_dtypes on one side, aclDataType numbers on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+NumpyDType = np.dtype[Any]
+
+
+@dataclass(frozen=True, eq=False)  # compared and hashed by identity: there is one object per type
+class DType:
+    """One element type."""
+
+    name: str
+    number: int
+    acl_name: str
+    numpy: NumpyDType | None  # None: no array of this type can exist here (HIFLOAT8)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return by_number, (self.number,)
+
+    @property
+    def itemsize(self) -> int:
+        return self.numpy.itemsize if self.numpy is not None else 1
+
+    @property
+    def is_complex(self) -> bool:
+        return self.name.startswith("complex")
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit roundoff u: half the distance from 1 to the next number."""
+        return float(self.limits.eps) / 2
+
+    @cached_property
+    def limits(self) -> Any:
+        """What numpy's finfo says: max, tiny, smallest_subnormal …"""
+        return ml_dtypes.finfo(self.numpy)  # type: ignore[no-untyped-call]
+
+    @property
+    def compute(self) -> DType:
+        """The type arithmetic is done in: float32 for everything narrower."""
+        return FLOAT64 if self is FLOAT64 else FLOAT32
+
+
+FLOAT32 = DType("float32", 0, "FLOAT", np.dtype(np.float32))
+FLOAT16 = DType("float16", 1, "FLOAT16", np.dtype(np.float16))
+BFLOAT16 = DType("bfloat16", 27, "BF16", np.dtype(ml_dtypes.bfloat16))
+FLOAT64 = DType("float64", 11, "DOUBLE", np.dtype(np.float64))
+INT64 = DType("int64", 9, "INT64", np.dtype(np.int64))
+
+ALL = (
+    FLOAT32,
+    FLOAT16,
+    DType("int8", 2, "INT8", np.dtype(np.int8)),
+    DType("int32", 3, "INT32", np.dtype(np.int32)),
+    DType("uint8", 4, "UINT8", np.dtype(np.uint8)),
+    DType("int16", 6, "INT16", np.dtype(np.int16)),
+    DType("uint16", 7, "UINT16", np.dtype(np.uint16)),
+    DType("uint32", 8, "UINT32", np.dtype(np.uint32)),
+    INT64,
+    DType("uint64", 10, "UINT64", np.dtype(np.uint64)),
+    FLOAT64,
+    DType("bool", 12, "BOOL", np.dtype(np.bool_)),
+    DType("complex64", 16, "COMPLEX64", np.dtype(np.complex64)),
+    DType("complex128", 17, "COMPLEX128", np.dtype(np.complex128)),
+    BFLOAT16,
+    DType("hifloat8", 34, "HIFLOAT8", None),
+    DType("float8_e5m2", 35, "FLOAT8_E5M2", np.dtype(ml_dtypes.float8_e5m2)),
+    DType("float8_e4m3fn", 36, "FLOAT8_E4M3FN", np.dtype(ml_dtypes.float8_e4m3fn)),
+)
+
+FLOATS = (FLOAT32, FLOAT16, BFLOAT16)
+
+_BY_NUMBER = {d.number: d for d in ALL}
+_BY_NAME = {d.name: d for d in ALL} | {d.acl_name.lower(): d for d in ALL}
+_BY_NUMPY = {d.numpy: d for d in ALL if d.numpy is not None}
+
+
+def by_number(number: int) -> DType | None:
+    return _BY_NUMBER.get(number)
+
+
+def by_name(name: str) -> DType | None:
+    """float32, FLOAT, bf16, BF16 …, in any case."""
+    short = {"f32": "float32", "f16": "float16", "fp32": "float32", "fp16": "float16", "f64": "float64"}
+    name = name.lower()
+    return _BY_NAME.get(short.get(name, name))
+
+
+def by_numpy(dtype: NumpyDType) -> DType | None:
+    """The element type of a native-endian numpy dtype; None for everything that has no aclDataType."""
+    return _BY_NUMPY.get(dtype) if dtype.isnative else None
+
+
+def promote(dtypes: Iterable[DType]) -> DType:
+    """The type a mixture is computed as: equal types keep theirs, any mixture is float32 (or float64)."""
+    distinct = set(dtypes)
+    if len(distinct) == 1:
+        return distinct.pop()
+    return FLOAT64 if FLOAT64 in distinct else FLOAT32

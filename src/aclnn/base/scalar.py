@@ -1,0 +1,68 @@
+"""A number with a dtype, as `aclCreateScalar` makes one."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from aclnn.base import dtype as dtypes
+from aclnn.base.dtype import FLOAT64, INT64, DType
+from aclnn.base.status import invalid
+from aclnn.base.tensor import kind_of
+
+_BOOL, _COMPLEX = dtypes.by_name("bool"), dtypes.by_name("complex128")
+
+
+class Scalar(NamedTuple):
+    """A value and its type. Two scalars are one if their bits are: -0 is not 0, and NaN is NaN."""
+
+    dtype: DType
+    value: float
+    bits: bytes
+
+    def rounded_to(self, compute: DType) -> float:
+        """The value as arithmetic of a dtype sees it."""
+        assert compute.numpy is not None
+        with np.errstate(over="ignore"):
+            return float(compute.numpy.type(self.value))
+
+
+def scalar(value: Any, dtype: DType | None = None) -> Scalar:
+    """A Scalar of a Python or numpy number; `dtype` is for callers that have said it (the C interface).
+
+    >>> scalar(1.5)
+    Scalar(dtype=float64, value=1.5, bits=b'\\x00\\x00\\x00\\x00\\x00\\x00\\xf8?')
+    """
+    if isinstance(value, Scalar):
+        return value
+    dtype = dtype or _dtype_of(value)
+    if dtype.is_complex:  # kept only so that the contract can refuse it by its dtype
+        return Scalar(dtype, float("nan"), repr(complex(value)).encode())
+    number = float(value)
+    return Scalar(dtype, number, b"nan" if number != number else struct.pack("=d", number))
+
+
+def _dtype_of(value: Any) -> DType:
+    if isinstance(value, (np.ndarray, np.generic)) and value.ndim == 0:
+        found = dtypes.by_numpy(value.dtype)
+    elif isinstance(value, bool):
+        found = _BOOL
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise (
+                invalid(f"the scalar {value:.3e} does not fit into 64 bits.")
+                if abs(value) < 10**300
+                else invalid("an integer scalar does not fit into 64 bits.")
+            )
+        found = INT64
+    elif isinstance(value, float):
+        found = FLOAT64
+    elif isinstance(value, complex):
+        found = _COMPLEX
+    else:
+        found = None
+    if found is None:
+        raise invalid(f"a scalar argument is {kind_of(value)}; it must be a number.")
+    return found

@@ -1,0 +1,51 @@
+"""Return codes and the one exception that carries them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """The aclnn return codes."""
+
+    SUCCESS = 0
+    ACLNN_ERR_PARAM_NULLPTR = 161001
+    ACLNN_ERR_PARAM_INVALID = 161002
+    ACLNN_ERR_RUNTIME_ERROR = 361001
+    ACLNN_ERR_INNER = 561000
+
+
+class AclnnError(Exception):
+    """A call that an operator refused: its code, and one sentence that says what is wrong.
+
+    >>> error = AclnnError(Status.ACLNN_ERR_PARAM_INVALID, "aclnnEluBackward: alpha is -1; it must be at least 0.")
+    >>> error.code, error.name
+    (161002, 'ACLNN_ERR_PARAM_INVALID')
+    """
+
+    def __init__(
+        self, code: int, message: str, *, argument: str | None = None, rule: str | None = None, message_zh: str = ""
+    ):
+        super().__init__(code, message)
+        self.code = int(code)
+        self.name = Status(code).name
+        self.message = message
+        self.message_zh = message_zh or message
+        self.argument = argument
+        self.rule = rule
+
+    def __str__(self) -> str:
+        return f"[{self.code} {self.name}] {self.message}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        details = {"argument": self.argument, "rule": self.rule, "message_zh": self.message_zh}
+        return _rebuild_error, (self.code, self.message, details)
+
+
+def _rebuild_error(code: int, message: str, details: dict[str, str]) -> AclnnError:
+    return AclnnError(code, message, **details)
+
+
+def invalid(message: str, argument: str | None = None) -> AclnnError:
+    """161002 for what is refused before a contract can look at it."""
+    return AclnnError(Status.ACLNN_ERR_PARAM_INVALID, message, argument=argument)

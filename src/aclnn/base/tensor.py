@@ -1,0 +1,165 @@
+"""A tensor: storage seen through shape, strides, offset and format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from aclnn.base import dtype as dtypes
+from aclnn.base.dtype import DType
+from aclnn.base.format import Format, by_name
+from aclnn.base.geometry import Array, contiguous_strides, reach
+from aclnn.base.status import invalid
+
+
+class TensorSpec(NamedTuple):
+    """What can be said of a tensor without looking at memory. Strides and offset count elements."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+    format: Format = Format.UNDEFINED
+    storage: int | None = None  # elements the storage holds; None: whoever made the view vouches for it
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def is_empty(self) -> bool:
+        return 0 in self.shape
+
+    @property
+    def is_contiguous(self) -> bool:
+        return self.is_empty or all(
+            n == 1 or s == c for n, s, c in zip(self.shape, self.strides, contiguous_strides(self.shape), strict=True)
+        )
+
+    def extent(self) -> tuple[int, int]:
+        """The first and the last storage element that the (non-empty) view touches."""
+        low, high = reach(self.shape, self.strides)
+        return self.offset + low, self.offset + high
+
+    @property
+    def inside_storage(self) -> bool:
+        if self.storage is None or self.is_empty:
+            return True
+        low, high = self.extent()
+        return low >= 0 and high < self.storage
+
+
+def dense(dtype: DType, shape: Sequence[int], format: Format = Format.UNDEFINED) -> TensorSpec:
+    """The spec of a contiguous tensor that fills its storage."""
+    shape = tuple(shape)
+    return TensorSpec(dtype, shape, contiguous_strides(shape), 0, format, math.prod(shape))
+
+
+class _Memory:
+    """What numpy needs to see raw memory as an array; keeps the owner alive."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, interface: dict[str, Any], owner: object):
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+def view_at(address: int, spec: TensorSpec, owner: object = None) -> Array:
+    """The writable numpy view of `spec` on the storage that begins at `address`. The caller vouches for the memory."""
+    dtype = spec.dtype.numpy
+    assert dtype is not None
+    if spec.is_empty:
+        return np.empty(spec.shape, dtype)
+    size = dtype.itemsize
+    interface = {
+        "version": 3,
+        "shape": spec.shape,
+        "strides": tuple(s * size for s in spec.strides),
+        "typestr": f"|V{size}",  # ml_dtypes types have no typestr of their own
+        "data": (address + spec.offset * size, False),
+    }
+    return np.asarray(_Memory(interface, owner)).view(dtype)
+
+
+class Tensor:
+    """A view on storage, as `aclCreateTensor` makes one.
+
+    >>> storage = np.arange(6, dtype=np.float32)
+    >>> Tensor(storage, shape=(2, 2), strides=(3, 1), offset=1).view
+    array([[1., 2.],
+           [4., 5.]], dtype=float32)
+    """
+
+    __slots__ = ("owner", "spec")
+
+    def __init__(
+        self,
+        storage: Array,
+        shape: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+        format: Format | str | None = None,
+    ):
+        if not isinstance(storage, np.ndarray) or not storage.flags.c_contiguous:
+            raise invalid(f"the storage of a Tensor must be a contiguous numpy array, but it is {kind_of(storage)}.")
+        dtype = dtypes.by_numpy(storage.dtype)
+        if dtype is None:
+            raise invalid(f"the storage of a Tensor has dtype {storage.dtype}, which no aclDataType stands for.")
+        shape = tuple(map(int, storage.shape if shape is None else shape))
+        strides = contiguous_strides(shape) if strides is None else tuple(map(int, strides))
+        if len(strides) != len(shape) or min(shape, default=0) < 0:
+            raise invalid(
+                f"a Tensor has shape {list(shape)} and strides {list(strides)}; sizes must be at least 0, "
+                "and there must be one stride per dimension."
+            )
+        self.owner = storage
+        self.spec = TensorSpec(dtype, shape, strides, int(offset), _format(format), storage.size)
+
+    @classmethod
+    def on(cls, storage: Array, spec: TensorSpec) -> Tensor:
+        """The tensor of a spec on storage, whatever the spec says."""
+        tensor = cls.__new__(cls)
+        tensor.owner, tensor.spec = storage, spec
+        return tensor
+
+    @property
+    def view(self) -> Array:
+        """The numpy array that reads and writes through this view."""
+        if not self.spec.inside_storage:
+            low, high = self.spec.extent()
+            raise invalid(f"the view touches elements {low} to {high} of a storage of {self.spec.storage} elements.")
+        view = view_at(self.owner.__array_interface__["data"][0], self.spec, self.owner)
+        view.flags.writeable = self.owner.flags.writeable
+        return view
+
+    def __repr__(self) -> str:
+        s = self.spec
+        return (
+            f"Tensor(dtype={s.dtype}, shape={list(s.shape)}, strides={list(s.strides)}, offset={s.offset}, "
+            f"format={s.format})"
+        )
+
+
+def _format(given: Format | str | None) -> Format:
+    if given is None:
+        return Format.UNDEFINED
+    found = by_name(given) if isinstance(given, str) else Format(given)
+    if found is None:
+        raise invalid(f"there is no format {given!r}; choose one of {', '.join(Format.__members__)}.")
+    return found
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in words fit for an error message."""
+    if isinstance(value, np.ndarray):
+        contiguous = "a contiguous" if value.flags.c_contiguous else "a non-contiguous"
+        return f"{contiguous} {type(value).__name__} of dtype {value.dtype}"
+    return "None" if value is None else f"a {type(value).__name__}"

@@ -1,0 +1,82 @@
+"""Valid calls, and data to fill them with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from aclnn.base.geometry import Array
+from aclnn.base.product import DEFAULT, Product
+from aclnn.base.tensor import Tensor, TensorSpec
+from aclnn.contract.call import Call, Value
+from aclnn.contract.model import Arg, Op
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call without memory: every argument by vendor name, tensors as specs."""
+
+    op: Op
+    values: Mapping[str, Any]
+    product: Product = DEFAULT
+    note: str = field(default="", compare=False)
+    data: Mapping[str, Any] = field(default_factory=dict, compare=False)  # contents that matter (batchSizes)
+
+    @property
+    def call(self) -> Call:
+        return Call(self.values, self.product)
+
+    def but(self, note: str = "", product: Product | None = None, **changed: Value) -> Case:
+        """The same case with some values changed."""
+        return replace(self, values={**self.values, **changed}, note=note, product=product or self.product)
+
+
+def fill(case: Case, seed: int = 0) -> dict[str, Any]:
+    """The case's arguments with memory: Tensors in place of specs, everything else as it is.
+
+    Gradients are never all ones and never equal to an input; outputs hold NaN, so that what was not written shows.
+    """
+    rng = np.random.default_rng(seed)
+    filled: dict[str, Any] = {}
+    for arg in case.op.args:
+        value = case.values[arg.name]
+        if arg.kind == "tensor" and value is not None:
+            filled[arg.name] = _tensor(value, arg, rng, case.data)
+        elif arg.kind == "tensor_list" and value is not None:
+            filled[arg.name] = [None if v is None else _tensor(v, arg, rng, case.data) for v in value]
+        else:
+            filled[arg.name] = value
+    return filled
+
+
+def views(filled: Mapping[str, Any], op: Op) -> dict[str, Any]:
+    """The numpy views of filled tensors, by argument."""
+    seen: dict[str, Any] = {}
+    for arg in op.tensors:
+        value = filled[arg.name]
+        if isinstance(value, list):
+            seen[arg.name] = [None if v is None else v.view for v in value]
+        else:
+            seen[arg.name] = None if value is None else value.view
+    return seen
+
+
+def _tensor(spec: TensorSpec, arg: Arg, rng: np.random.Generator, data: Mapping[str, Any]) -> Tensor:
+    """A tensor of the spec on storage of its own. One that leaves its storage keeps it, unfilled, to be refused."""
+    high = -1 if spec.is_empty else spec.extent()[1]
+    size = high + 1 if spec.storage is None else spec.storage
+    tensor = Tensor.on(np.zeros(size, spec.dtype.numpy), spec._replace(storage=size))
+    if tensor.spec.inside_storage:
+        tensor.view[...] = np.nan if arg.out else data.get(arg.name, _draw(arg.domain, spec.shape, rng))
+    return tensor
+
+
+def _draw(domain: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    if domain == "gate":
+        return rng.uniform(0.05, 0.95, shape)
+    if domain == "tanh":
+        return rng.uniform(-0.95, 0.95, shape)
+    return rng.normal(0, 1, shape)

@@ -1,0 +1,232 @@
+"""Expressions: values that depend on a call. Each is frozen data that knows its value, its text and what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aclnn.base.dtype import promote
+from aclnn.contract.call import Call
+
+
+@dataclass(frozen=True)
+class Expr:
+    """The common face: value in a call, text for people, names of the arguments it reads."""
+
+    def value(self, call: Call) -> Any:
+        raise NotImplementedError
+
+    def text(self, lang: str) -> str:
+        raise NotImplementedError
+
+    def names(self) -> tuple[str, ...]:
+        return ()
+
+    def __add__(self, other: Expr | int) -> Expr:
+        return Arithmetic("+", self, lift(other))
+
+    def __sub__(self, other: Expr | int) -> Expr:
+        return Arithmetic("−", self, lift(other))
+
+    def __mul__(self, other: Expr | int) -> Expr:
+        return Arithmetic("×", self, lift(other))
+
+
+@dataclass(frozen=True)
+class Const(Expr):
+    constant: Any
+
+    def value(self, call: Call) -> Any:
+        return self.constant
+
+    def text(self, lang: str) -> str:
+        return str(list(self.constant) if isinstance(self.constant, tuple) else self.constant)
+
+
+@dataclass(frozen=True)
+class OfArgument(Expr):
+    """Whatever is read off one argument."""
+
+    name: str
+
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+
+@dataclass(frozen=True)
+class Attr(OfArgument):
+    """The value of an attribute, or the elements of an array attribute."""
+
+    def value(self, call: Call) -> Any:
+        found = call[self.name]
+        return found.value if hasattr(found, "bits") else found  # a Scalar stands for its number
+
+    def text(self, lang: str) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Dim(OfArgument):
+    """One dimension of a tensor."""
+
+    axis: int
+
+    def value(self, call: Call) -> int:
+        return int(call[self.name].shape[self.axis])
+
+    def text(self, lang: str) -> str:
+        return f"{self.name}.shape[{self.axis}]"
+
+
+@dataclass(frozen=True)
+class Dims(OfArgument):
+    """All dimensions of a tensor, or its last few."""
+
+    last: int | None = None
+
+    def value(self, call: Call) -> tuple[int, ...]:
+        shape: tuple[int, ...] = call[self.name].shape
+        return shape if self.last is None else shape[2:][-self.last :]
+
+    def text(self, lang: str) -> str:
+        if self.last is None:
+            return f"{self.name}.shape"
+        return f"{self.name} kernel size" if lang == "en" else f"{self.name}的卷积核大小"
+
+
+@dataclass(frozen=True)
+class Last(OfArgument):
+    """The last few elements of an array attribute."""
+
+    count: int
+
+    def value(self, call: Call) -> tuple[int, ...]:
+        return tuple(call[self.name])[-self.count :]
+
+    def text(self, lang: str) -> str:
+        return f"{self.name} (H, W)" if lang == "en" else f"{self.name}（H、W方向）"
+
+
+@dataclass(frozen=True)
+class At(OfArgument):
+    """One element of an array attribute; None, which is false, where the array is too short."""
+
+    index: int
+
+    def value(self, call: Call) -> Any:
+        elements = call[self.name]
+        return elements[self.index] if elements is not None and self.index < len(elements) else None
+
+    def text(self, lang: str) -> str:
+        return f"{self.name}[{self.index}]"
+
+
+@dataclass(frozen=True)
+class Rank(OfArgument):
+    def value(self, call: Call) -> int:
+        return len(call[self.name].shape)
+
+    def text(self, lang: str) -> str:
+        return f"rank of {self.name}" if lang == "en" else f"{self.name}的维数"
+
+
+@dataclass(frozen=True)
+class Arithmetic(Expr):
+    sign: str
+    left: Expr
+    right: Expr
+
+    def value(self, call: Call) -> Any:
+        a, b = self.left.value(call), self.right.value(call)
+        return a + b if self.sign == "+" else a - b if self.sign == "−" else a * b
+
+    def text(self, lang: str) -> str:
+        return f"{self.left.text(lang)} {self.sign} {self.right.text(lang)}"
+
+    def names(self) -> tuple[str, ...]:
+        return self.left.names() + self.right.names()
+
+
+@dataclass(frozen=True)
+class Promoted(Expr):
+    """The name of the dtype that several tensors are computed as."""
+
+    tensors: tuple[str, ...]
+
+    def value(self, call: Call) -> str:
+        return promote(call[n].dtype for n in self.tensors).name
+
+    def text(self, lang: str) -> str:
+        return "promoted dtype" if lang == "en" else "互推导后的数据类型"
+
+    def names(self) -> tuple[str, ...]:
+        return self.tensors
+
+
+@dataclass(frozen=True)
+class Formula(Expr):
+    """A named formula: more than arithmetic on dimensions can say, with its text in both languages."""
+
+    compute: Callable[[Call], Any]
+    reads: tuple[str, ...]
+    en: str
+    zh: str
+
+    def value(self, call: Call) -> Any:
+        return self.compute(call)
+
+    def text(self, lang: str) -> str:
+        return self.en if lang == "en" else self.zh
+
+    def names(self) -> tuple[str, ...]:
+        return self.reads
+
+
+# Conditions: expressions whose value is a truth value.
+
+
+@dataclass(frozen=True)
+class Not(Expr):
+    inner: Expr
+
+    def value(self, call: Call) -> bool:
+        return not self.inner.value(call)
+
+    def text(self, lang: str) -> str:
+        return f"not {self.inner.text(lang)}" if lang == "en" else f"{self.inner.text(lang)}为false"
+
+    def names(self) -> tuple[str, ...]:
+        return self.inner.names()
+
+
+@dataclass(frozen=True)
+class Is(Expr):
+    """Whether an expression has one of these values."""
+
+    inner: Expr
+    among: tuple[Any, ...]
+
+    def value(self, call: Call) -> bool:
+        return self.inner.value(call) in self.among
+
+    def text(self, lang: str) -> str:
+        return f"{self.inner.text(lang)} = {(' or ' if lang == 'en' else '或').join(map(str, self.among))}"
+
+    def names(self) -> tuple[str, ...]:
+        return self.inner.names()
+
+
+@dataclass(frozen=True)
+class Limited(Expr):
+    """Whether the product has the hardware's limits (all but `cpu`)."""
+
+    def value(self, call: Call) -> bool:
+        return call.product.limited
+
+    def text(self, lang: str) -> str:
+        return "on NPU products" if lang == "en" else "NPU产品"
+
+
+def lift(value: Expr | Any) -> Expr:
+    return value if isinstance(value, Expr) else Const(value)

@@ -1,0 +1,215 @@
+"""What a contract is made of: arguments and operators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from aclnn.base.dtype import DType, by_name
+from aclnn.base.format import Format
+from aclnn.base.tensor import TensorSpec, dense
+from aclnn.contract.call import Call
+from aclnn.contract.expr import Expr, Promoted
+from aclnn.contract.rule import Rule, Stage
+from aclnn.contract.rules import (
+    Castable,
+    DtypeIn,
+    FormatIn,
+    InsideStorage,
+    NoNullElement,
+    NoSelfOverlap,
+    NotNull,
+    ProductSupports,
+    RankIn,
+    SameDtype,
+    SameShape,
+    ShapeIs,
+)
+from aclnn.contract.words import flatten
+
+FormatsByRank = tuple[tuple[int, tuple[Format, ...]], ...]
+ANY_FORMAT: FormatsByRank = ()
+HIDDEN = "-"
+BY_VALUE = ("bool", "int8", "int32", "int64", "double")  # cannot be null
+
+
+def formats(*choices: Format, ranks: range | tuple[int, ...] = range(9)) -> FormatsByRank:
+    """The same formats at every rank."""
+    return tuple((rank, choices) for rank in ranks)
+
+
+ONLY_ND = formats(Format.ND)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arg:
+    """One argument. Its declaration yields its own null, dtype, rank and format rules."""
+
+    name: str
+    kind: str  # tensor, tensor_list, scalar, int_array, bool_array, bool, int32, int64, int8, double
+    en: str
+    zh: str
+    python: str = ""  # the name in Python, where it is not the vendor name in snake_case; HIDDEN: not there at all
+    out: bool = False
+    optional: bool = False  # may be null
+    when: Expr | None = None  # takes part only when this holds: not validated, read or written otherwise
+    dtypes: tuple[DType, ...] = ()  # empty: those the product takes for the family
+    dtype_like: str | Promoted | None = None  # an output has the dtype of this argument …
+    dtype_free: bool = False  # … or, free, only by default
+    round_through: str = ""  # an output is rounded to the dtype of this argument before its own
+    ranks: tuple[int, ...] = tuple(range(9))
+    formats: FormatsByRank = ONLY_ND
+    shape: str | Expr | tuple[Expr, ...] | None = None  # an output's shape: that of an argument, or as computed
+    default: Any = ...  # in Python
+    keyword_only: bool = False
+    python_scalar: bool = False  # Python may give one number for all axes of an array
+    domain: str = "normal"  # what test data look like: normal, gate (0..1), tanh (-1..1)
+    contiguous_documented: bool = False  # the vendor's page says contiguous only; strided works here all the same
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind in ("tensor", "tensor_list")
+
+    @property
+    def snake(self) -> str:
+        return self.python or snake_case(self.name)
+
+    def takes_part(self, call: Call) -> bool:
+        return self.when is None or bool(self.when.value(call))
+
+    def default_format(self, rank: int) -> Format:
+        """The format an array without one gets."""
+        choices = dict(self.formats).get(rank)
+        return choices[0] if choices else Format.ND
+
+    def own_rules(self, family: str) -> Iterator[Rule]:
+        if not self.optional and self.kind not in BY_VALUE:
+            conditional = {} if self.when is None else {"stage": Stage.NEEDED, "conditions": (self.when,)}
+            yield NotNull(arg=self.name, **conditional)  # type: ignore[arg-type]
+        if self.kind == "tensor_list":
+            yield NoNullElement(arg=self.name)
+        if self.kind == "scalar":
+            yield Castable(arg=self.name)
+        if self.is_tensor:
+            yield from self._tensor_rules(family)
+
+    def _tensor_rules(self, family: str) -> Iterator[Rule]:
+        yield DtypeIn(arg=self.name, family=family, dtypes=self.dtypes)
+        yield RankIn(arg=self.name, ranks=self.ranks)
+        if self.formats:
+            yield FormatIn(arg=self.name, by_rank=self.formats)
+        yield InsideStorage(arg=self.name)
+        if self.out:
+            yield NoSelfOverlap(arg=self.name)
+        if isinstance(self.dtype_like, str) and not self.dtype_free:
+            yield SameDtype(first=self.name, second=self.dtype_like)
+        if isinstance(self.shape, str):
+            yield SameShape(first=self.name, second=self.shape)
+        elif self.shape is not None:
+            yield ShapeIs(arg=self.name, shape=self.shape)
+
+
+def tensor_in(name: str, **given: Any) -> Arg:
+    return Arg(name=name, kind="tensor", **given)
+
+
+def tensor_out(name: str, **given: Any) -> Arg:
+    return Arg(name=name, kind="tensor", out=True, **given)
+
+
+def tensor_list(name: str, **given: Any) -> Arg:
+    return Arg(name=name, kind="tensor_list", **given)
+
+
+def scalar(name: str, **given: Any) -> Arg:
+    return Arg(name=name, kind="scalar", **given)
+
+
+def flag(name: str, **given: Any) -> Arg:
+    return Arg(name=name, kind="bool", **given)
+
+
+def number(name: str, kind: str, **given: Any) -> Arg:
+    return Arg(name=name, kind=kind, **given)
+
+
+def int_array(name: str, **given: Any) -> Arg:
+    return Arg(name=name, kind="int_array", **given)
+
+
+def bool_array(name: str, **given: Any) -> Arg:
+    return Arg(name=name, kind="bool_array", **given)
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One operator: the table everything else is derived from."""
+
+    name: str  # aclnnEluBackward
+    family: str  # Elu: the row of the product table
+    en: str
+    zh: str
+    args: tuple[Arg, ...]
+    rules: tuple[Any, ...] = ()
+    pairs_with: str | None = None
+    header: str = ""  # aclnnop/aclnn_<header>.h
+    torch: str = ""  # the schema of the PyTorch operator
+    in_place: bool = False  # an output may be the same view as an input
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an operator's contract is looked up by name, not pickled")
+
+    @cached_property
+    def python(self) -> str:
+        return snake_case(self.name.removeprefix("aclnn"))
+
+    @cached_property
+    def by_name(self) -> dict[str, Arg]:
+        return {a.name: a for a in self.args}
+
+    @cached_property
+    def tensors(self) -> tuple[Arg, ...]:
+        return tuple(a for a in self.args if a.is_tensor)
+
+    @cached_property
+    def inputs(self) -> tuple[Arg, ...]:
+        return tuple(a for a in self.args if not a.out)
+
+    @cached_property
+    def outputs(self) -> tuple[Arg, ...]:
+        return tuple(a for a in self.args if a.out)
+
+    @cached_property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """Every rule, in the order they are checked: by stage, then as written."""
+        derived = [ProductSupports(family=self.family), *(r for a in self.args for r in a.own_rules(self.family))]
+        return tuple(sorted((*derived, *flatten(self.rules)), key=lambda rule: rule.stage))
+
+    def fresh_output(self, arg: Arg, call: Call) -> TensorSpec | tuple[TensorSpec, ...]:
+        """The dense tensor (the list of them) that an output of a valid call is."""
+        dtype = arg.dtypes[0] if arg.dtype_like is None else _dtype_of(arg.dtype_like, call)
+        if isinstance(arg.shape, str):
+            made = tuple(dense(dtype, like.shape, like.format) for like in call.specs(arg.shape))
+            return made if arg.kind == "tensor_list" else made[0]
+        assert arg.shape is not None
+        shape = ShapeIs(arg=arg.name, shape=arg.shape).expected(call, 0)
+        return dense(dtype, shape, arg.default_format(len(shape)))
+
+
+def _dtype_of(source: str | Promoted, call: Call) -> DType:
+    if isinstance(source, str):
+        return call.specs(source)[0].dtype
+    found = by_name(source.value(call))
+    assert found is not None
+    return found
+
+
+def snake_case(camel: str) -> str:
+    """gradOutput → grad_output, tanhc → tanhc."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", camel).lower()

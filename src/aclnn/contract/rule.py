@@ -1,0 +1,145 @@
+"""What a rule is: a condition on a call, with its stage, its code and its sentences in two languages.
+
+A rule is data: what it relates, when it applies, the stage it is checked in, the code it answers with. Each kind has
+one sentence per language for the moment it is broken (`en`, `zh`: both values, then what must be) and one for the
+documentation (`doc_en`, `doc_zh`). `broken` returns the words for the sentence, or None while the rule holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from typing import Any, ClassVar
+
+from aclnn.base.status import Status
+from aclnn.contract.call import Call
+from aclnn.contract.expr import Expr
+
+Words = dict[str, Any]
+
+
+class Stage(IntEnum):
+    """The order rules are checked in, for every operator."""
+
+    NULL = 0
+    PRODUCT = 1
+    COUNT = 2  # attributes that lengths depend on, mask length
+    LIST = 3  # list lengths and null elements
+    NEEDED = 4  # nulls that depend on a mask or flag
+    DTYPE = 5
+    SAME_DTYPE = 6
+    RANK = 7
+    FORMAT = 8
+    ATTRIBUTE = 9
+    SHAPE = 10
+    LIMIT = 11
+    VIEW = 12  # inside the storage, no element twice
+    VALUE = 13  # what only the data can say: checked when the work runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What all kinds share."""
+
+    conditions: tuple[Expr, ...] = ()
+    stage: Stage = Stage.SHAPE
+    example: Callable[[Any], Any] | None = field(default=None, compare=False)  # a valid case → one that breaks it
+
+    code: ClassVar[Status] = Status.ACLNN_ERR_PARAM_INVALID
+    en: ClassVar[str]
+    zh: ClassVar[str]
+    doc_en: ClassVar[str]
+    doc_zh: ClassVar[str]
+
+    def names(self) -> tuple[str, ...]:
+        """The arguments the rule speaks of: it has nothing to say when one of them is absent or takes no part."""
+        found: list[str] = []
+        for field_name, value in self._own_fields():
+            if field_name in ("arg", "first", "second", "other"):
+                found.append(value)
+            for part in value if isinstance(value, tuple) else (value,):
+                found.extend(part.names() if isinstance(part, Expr) else ())
+        return tuple(dict.fromkeys(found))
+
+    def _own_fields(self) -> list[tuple[str, Any]]:
+        shared = Rule.__dataclass_fields__
+        return [(f.name, getattr(self, f.name)) for f in fields(self) if f.name not in shared]
+
+    def broken(self, call: Call) -> Words | None:
+        raise NotImplementedError
+
+    def doc_words(self) -> Words:
+        """What the sentences may name, whatever the call: the rule's own fields."""
+        return dict(self._own_fields())
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__
+
+    def applies(self, call: Call) -> bool:
+        return all(condition.value(call) for condition in self.conditions)
+
+    def sentence(self, words: Words, lang: str) -> str:
+        return (self.en if lang == "en" else self.zh).format(**{k: say(v, lang) for k, v in words.items()})
+
+    def statement(self, lang: str) -> str:
+        """The rule as the documentation says it."""
+        words = {k: say(v, lang) for k, v in self.doc_words().items()}
+        text = (self.doc_en if lang == "en" else self.doc_zh).format(**words)
+        if not self.conditions:
+            return text
+        when_ = (" and " if lang == "en" else "且").join(c.text(lang) for c in self.conditions)
+        return f"{text} (when {when_})" if lang == "en" else f"{text}（{when_}时）"
+
+
+def say(value: Any, lang: str) -> str:
+    """A value in the words of a message."""
+    if isinstance(value, Expr):
+        return value.text(lang)
+    if isinstance(value, Choice):
+        return value.text(lang)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(say(v, lang) for v in value) + "]"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Alternatives, said with an "or"."""
+
+    items: tuple[Any, ...]
+
+    def text(self, lang: str) -> str:
+        said = [say(i, lang) for i in self.items]
+        if lang == "zh":
+            return "、".join(said)
+        return said[0] if len(said) == 1 else ", ".join(said[:-1]) + " or " + said[-1]
+
+
+class Bilingual(Choice):
+    """Words that differ in the two languages."""
+
+    def __init__(self, en: str, zh: str):
+        object.__setattr__(self, "items", (en, zh))
+
+    def text(self, lang: str) -> str:
+        return str(self.items[lang == "zh"])
+
+
+@dataclass(frozen=True)
+class Range:
+    """The bounds of a number; None is no bound."""
+
+    low: Any = None
+    high: Any = None
+
+    def holds(self, number: Any) -> bool:
+        return (self.low is None or number >= self.low) and (self.high is None or number <= self.high)
+
+    def __str__(self) -> str:
+        if self.high is None:
+            return f"≥ {self.low}"
+        return f"{self.low}" if self.low == self.high else f"{self.low}..{self.high}"

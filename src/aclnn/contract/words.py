@@ -1,0 +1,87 @@
+"""The words contracts are written in: short builders for the rules of `rules`, each giving a group of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from aclnn.contract.expr import Attr, Expr, lift
+from aclnn.contract.rule import Range, Rule, Stage
+from aclnn.contract.rules import (
+    Between,
+    EachBelow,
+    Equal,
+    Length,
+    Multiple,
+    OneOf,
+    SameDtype,
+    SameFormat,
+    SameRank,
+    SameShape,
+    ShapeIs,
+)
+
+Rules = tuple[Rule, ...]
+
+
+def when(condition: Expr | str, *rules: Any) -> Rules:
+    """The rules, under a condition; a string names a flag."""
+    test = Attr(condition) if isinstance(condition, str) else condition
+    return tuple(replace(rule, conditions=(test, *rule.conditions)) for rule in flatten(rules))
+
+
+def same_dtype(first: str, *others: str) -> Rules:
+    return tuple(SameDtype(first=other, second=first) for other in others)
+
+
+def same_rank(first: str, *others: str) -> Rules:
+    return tuple(SameRank(first=other, second=first) for other in others)
+
+
+def same_format(first: str, *others: str) -> Rules:
+    return tuple(SameFormat(first=other, second=first) for other in others)
+
+
+def same_shape(first: str, *others: str) -> Rules:
+    return tuple(SameShape(first=other, second=first) for other in others)
+
+
+def between(what: Expr | str, low: Any = None, high: Any = None, stage: Stage = Stage.ATTRIBUTE) -> Rules:
+    return (Between(what=Attr(what) if isinstance(what, str) else what, range=Range(low, high), stage=stage),)
+
+
+def at_least(what: Expr | str, low: Any) -> Rules:
+    return between(what, low)
+
+
+def one_of(arg: str, *among: Any) -> Rules:
+    return (OneOf(arg=arg, among=among),)
+
+
+def equal(left: Expr, right: Expr | int) -> Rules:
+    return (Equal(left=left, right=lift(right)),)
+
+
+def length(arg: str, *lengths: Expr | int, stage: Stage = Stage.LIST) -> Rules:
+    return (Length(arg=arg, lengths=tuple(map(lift, lengths)), stage=stage),)
+
+
+def multiple(what: Expr, of: Expr) -> Rules:
+    return (Multiple(what=what, of=of),)
+
+
+def each_below(arg: str, other: str) -> Rules:
+    return (EachBelow(arg=arg, other=other),)
+
+
+def shape_is(arg: str, shape: Expr | Iterable[Expr | int]) -> Rules:
+    return (ShapeIs(arg=arg, shape=shape if isinstance(shape, Expr) else tuple(map(lift, shape))),)
+
+
+def flatten(rules: Iterable[Any]) -> Rules:
+    """Rules written in groups, as one sequence."""
+    out: list[Rule] = []
+    for rule in rules:
+        out.extend((rule,) if isinstance(rule, Rule) else flatten(rule))
+    return tuple(out)

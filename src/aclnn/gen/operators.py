@@ -1,0 +1,91 @@
+"""The typed public functions: src/aclnn/_operators.py."""
+
+from __future__ import annotations
+
+from aclnn import ops
+from aclnn.contract.model import HIDDEN, Arg, Op
+
+_TYPES = {
+    "tensor": "A",
+    "tensor_list": "Sequence[A]",
+    "scalar": "Number",
+    "bool": "bool",
+    "double": "float",
+    "int_array": "Sequence[int]",
+    "bool_array": "Sequence[bool]",
+}
+
+_HEAD = '''"""The public operators. Written by `make gen` from the contracts; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from aclnn.base.product import Product
+from aclnn.runtime.executor import Executor
+from aclnn.runtime.operator import Operator
+
+A = TypeVar("A")
+Number = float | np.generic
+
+__all__ = {names}
+'''
+
+
+def render() -> str:
+    made = ops.all_ops()
+    names = "[\n" + "".join(f'    "{n}",\n' for n in sorted(op.python for op in made)) + "]"
+    return _HEAD.format(names=names) + "".join(map(_operator, made))
+
+
+def _operator(op: Op) -> str:
+    class_name = "_" + op.name.removeprefix("aclnn")
+    shown = [a for a in op.inputs if a.python != HIDDEN]
+    parameters = _parameters(shown)
+    given = "{" + ", ".join(f'"{a.name}": {a.snake}' for a in shown) + "}"
+    outputs = [_type(a) + (" | None" if a.when is not None else "") for a in op.outputs]
+    result = outputs[0] if len(outputs) == 1 else f"tuple[{', '.join(outputs)}]"
+    common = "product: str | Product | None = None, engine: str | None = None"
+    return f'''
+
+class {class_name}(Operator):
+    """{op.en}
+
+    {_arguments(shown)}
+    """
+
+    def __call__(self, {parameters}out: Any = None, {common}) -> {result}:
+        result: {result} = self._call({given}, out, product, engine)
+        return result
+
+    def plan(self, {parameters}out: Any = None, {common}, repeatable: bool = False) -> Executor:
+        """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
+        return self._plan({given}, out, product, engine, repeatable)
+
+
+{op.python} = {class_name}("{op.name}")
+'''
+
+
+def _parameters(shown: list[Arg]) -> str:
+    parts, starred = [], False
+    for a in shown:
+        if a.keyword_only and not starred:
+            parts.append("*")
+            starred = True
+        parts.append(f"{a.snake}: {_type(a)}" + ("" if a.default is ... else f" = {a.default!r}"))
+    return "".join(f"{p}, " for p in (*parts, *(() if starred else ("*",))))
+
+
+def _type(arg: Arg) -> str:
+    if arg.kind == "int_array" and arg.python_scalar:
+        return "Sequence[int] | int"
+    text = _TYPES.get(arg.kind, "int")
+    return f"{text} | None" if (arg.optional or arg.default is None) and not arg.out else text
+
+
+def _arguments(shown: list[Arg]) -> str:
+    return "\n    ".join(f"{a.snake}: {a.en}" for a in shown)

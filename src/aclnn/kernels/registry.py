@@ -1,0 +1,70 @@
+"""What a kernel is, and which ones serve an operator: fastest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from aclnn.contract.call import Call
+
+Run = Callable[..., None]
+"""run(workspace, *tensors): the tensors in contract order, lists as lists of arrays, None where one is absent or takes
+no part. Writes every output completely, through whatever strides it has."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a kernel does not take a call."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A planned call. `instantiate` gives each executor a run of its own; scratch lives in the caller's workspace."""
+
+    instantiate: Callable[[], Run]
+    workspace_size: int = 0
+
+
+class Kernel(NamedTuple):
+    """One way to compute an operator."""
+
+    name: str
+    engine: str  # fast or numpy
+    plan: Callable[[Call, int], Prepared | Refusal]  # (call, threads)
+
+
+_KERNELS: dict[str, list[Kernel]] = {}
+
+
+def kernel(op_name: str, name: str, engine: str) -> Callable[[Callable[[Call, int], Any]], Callable[[Call, int], Any]]:
+    """Registers a planning function as a kernel of an operator; the first registered is asked first."""
+
+    def register(plan: Callable[[Call, int], Any]) -> Callable[[Call, int], Any]:
+        _KERNELS.setdefault(op_name, []).append(Kernel(name, engine, plan))
+        return plan
+
+    return register
+
+
+def numpy_kernel(op_name: str) -> Callable[[Callable[[Call], Run]], Callable[[Call], Run]]:
+    """Registers a function that turns a call into its run: the portable kernel that takes every valid call."""
+
+    def register(make_run: Callable[[Call], Run]) -> Callable[[Call], Run]:
+        def plan(call: Call, threads: int) -> Prepared:
+            run = make_run(call)
+            return Prepared(lambda: run)
+
+        kernel(op_name, "numpy", "numpy")(plan)
+        return make_run
+
+    return register
+
+
+def kernels_of(op_name: str, family: str) -> tuple[Kernel, ...]:
+    """The kernels of an operator; importing its family's module registers them."""
+    import_module(f"aclnn.kernels.{family}")
+    return tuple(_KERNELS.get(op_name, ()))

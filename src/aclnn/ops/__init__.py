@@ -1,0 +1,67 @@
+"""WHAT the operators are: one file per family = contract + reference mathematics + interesting cases.
+
+Every operator `aclnnXyz` of a family file has, by name: the contract `xyz`, its float64 reference
+`xyz_reference(**arguments)`, the sums behind each output `xyz_terms(**arguments)` (what rounding may do to it), a
+maker of valid cases `xyz_case(**sizes)`, and the interesting ones `xyz_cases()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from aclnn.base.status import invalid
+from aclnn.contract.cases import Case
+from aclnn.contract.model import Op
+
+FAMILIES = ("elu",)
+
+
+@cache
+def _homes() -> dict[str, tuple[Op, ModuleType]]:
+    """Every operator by vendor name, with the module it lives in."""
+    modules = [import_module(f"aclnn.ops.{family}") for family in FAMILIES]
+    return {v.name: (v, m) for m in modules for v in vars(m).values() if isinstance(v, Op)}
+
+
+def all_ops() -> tuple[Op, ...]:
+    return tuple(op for op, _ in _homes().values())
+
+
+def find(name: str) -> Op:
+    """An operator by vendor name or Python name, in any case."""
+    for op in all_ops():
+        if name.lower() in (op.name.lower(), op.python):
+            return op
+    raise invalid(f"there is no operator {name!r}; choose one of {', '.join(o.name for o in all_ops())}.")
+
+
+def family_of(op: Op) -> str:
+    """The file name an operator has in ops/ and kernels/."""
+    return _homes()[op.name][1].__name__.rpartition(".")[2]
+
+
+def reference(op: Op) -> Callable[..., Any]:
+    return _part(op, "reference")
+
+
+def terms(op: Op) -> Callable[..., Any]:
+    return _part(op, "terms")
+
+
+def case_maker(op: Op) -> Callable[..., Case]:
+    return _part(op, "case")
+
+
+def cases(op: Op) -> Iterator[Case]:
+    """Valid cases that together reach every attribute and every corner."""
+    found: Iterator[Case] = _part(op, "cases")()
+    return found
+
+
+def _part(op: Op, what: str) -> Callable[..., Any]:
+    part: Callable[..., Any] = getattr(_homes()[op.name][1], f"{op.python}_{what}")
+    return part

@@ -1,0 +1,139 @@
+"""ELU: x for x > 0, alpha·(exp(x) − 1) otherwise, with two further scales.
+
+Forward   y = scale·x                                    x > 0
+          y = alpha·scale·(exp(x·inputScale) − 1)        otherwise
+
+Backward  gradInput = g·scale                                                  x > 0
+          gradInput = g·inputScale·alpha·scale·exp(x·inputScale)               otherwise, x the forward's input
+          gradInput = g·inputScale·(y + alpha·scale)                           otherwise, y the forward's output
+
+The last line is the second one with exp(…) read off the forward's result. Zero of either sign takes the "otherwise"
+branch; NaN gives NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
+from aclnn.base.geometry import Array
+from aclnn.base.product import DEFAULT, Product
+from aclnn.base.scalar import scalar as number
+from aclnn.base.tensor import TensorSpec, dense
+from aclnn.base.tolerance import Terms
+from aclnn.contract.cases import Case
+from aclnn.contract.model import ANY_FORMAT, Op, flag, scalar, tensor_in, tensor_out
+from aclnn.contract.words import at_least, same_dtype, same_shape, when
+
+elu_backward = Op(
+    "aclnnEluBackward",
+    family="Elu",
+    header="elu_backward",
+    pairs_with="aclnnElu",
+    in_place=True,
+    en="Gradient of the ELU activation.",
+    zh="ELU激活函数的反向计算。",
+    torch="elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, "
+    "Tensor self_or_result) -> Tensor",
+    args=(
+        tensor_in(
+            "gradOutput",
+            formats=ANY_FORMAT,
+            en="Gradient of the forward's output, g.",
+            zh="正向输出的梯度，公式中的g。",
+        ),
+        scalar("alpha", en="The coefficient of the negative branch.", zh="负半轴的系数。"),
+        scalar("scale", en="The scale of both branches.", zh="两个分支共同的缩放系数。"),
+        scalar("inputScale", en="The scale of the input of exp.", zh="指数函数输入的缩放系数。"),
+        flag(
+            "isResult",
+            en="Whether selfOrResult is the forward's output (true) or input (false).",
+            zh="selfOrResult是正向输出（true）还是正向输入（false）。",
+        ),
+        tensor_in(
+            "selfOrResult",
+            formats=ANY_FORMAT,
+            en="The forward's output if isResult, else its input.",
+            zh="isResult为true时是正向输出，否则是正向输入。",
+        ),
+        tensor_out(
+            "gradInput",
+            formats=ANY_FORMAT,
+            shape="gradOutput",
+            dtype_like="gradOutput",
+            dtype_free=True,
+            round_through="gradOutput",
+            en="Gradient of the forward's input.",
+            zh="正向输入的梯度。",
+        ),
+    ),
+    rules=(
+        same_dtype("gradOutput", "selfOrResult"),
+        when("isResult", at_least("alpha", 0)),
+        same_shape("gradOutput", "selfOrResult"),
+    ),
+)
+
+
+def elu_backward_reference(
+    grad_output: Array, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Array
+) -> Array:
+    g, x = grad_output.astype(np.float64), self_or_result.astype(np.float64)
+    positive = g * scale
+    if is_result:
+        otherwise = g * input_scale * (x + alpha * scale)
+    else:
+        otherwise = g * input_scale * alpha * scale * np.exp(x * input_scale)
+    return np.where(x > 0, positive, otherwise)
+
+
+def elu_backward_terms(
+    grad_output: Array, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Array
+) -> Terms:
+    """exp magnifies the rounding of its argument z by |z| and may be subnormal; the sum y + alpha·scale cancels."""
+    g, x = np.abs(grad_output.astype(np.float64)), self_or_result.astype(np.float64)
+    if is_result:
+        otherwise = g * abs(input_scale) * (np.abs(x) + abs(alpha * scale))
+    else:
+        z = x * input_scale
+        otherwise = g * abs(input_scale * alpha * scale) * (np.exp(z) * (1 + np.abs(z)) + 2.0**-126)
+    return Terms(np.where(x > 0, g * abs(scale), otherwise))
+
+
+def elu_backward_case(
+    shape: tuple[int, ...] = (3, 4),
+    alpha: float = 1.0,
+    scale: float = 1.0,
+    input_scale: float = 1.0,
+    is_result: bool = False,
+    dtype: DType = FLOAT32,
+    product: Product = DEFAULT,
+) -> Case:
+    spec = dense(dtype, shape)
+    values = {
+        "gradOutput": spec,
+        "alpha": number(alpha),
+        "scale": number(scale),
+        "inputScale": number(input_scale),
+        "isResult": is_result,
+        "selfOrResult": spec,
+        "gradInput": spec,
+    }
+    return Case(elu_backward, values, product)
+
+
+def elu_backward_cases() -> Iterator[Case]:
+    for dtype in (FLOAT32, FLOAT16, BFLOAT16):
+        for is_result in (False, True):
+            yield elu_backward_case((3, 5), 1.7, 1.1, 0.9, is_result, dtype)
+    for shape in ((), (1,), (0,), (2, 0, 3), (1, 2, 1, 3, 1, 2, 1, 2)):
+        yield elu_backward_case(shape, 1.3, 1.2, 0.7, True)
+    yield elu_backward_case((2, 3), -0.5, 2.0, 1.5)
+    yield elu_backward_case((2, 3), 1.0, -1.0, -2.0, True)
+    plain = elu_backward_case((4, 3), 1.2, 0.8, 1.1)
+    yield plain.but("broadcast gradOutput", gradOutput=TensorSpec(FLOAT32, (4, 3), (0, 1), 2, storage=9))
+    yield plain.but("reversed selfOrResult", selfOrResult=TensorSpec(FLOAT32, (4, 3), (-3, 1), 9, storage=12))
+    yield plain.but("transposed gradInput", gradInput=TensorSpec(FLOAT32, (4, 3), (1, 5), 1, storage=20))
+    yield plain.but("gradInput of another dtype", gradInput=dense(FLOAT16, (4, 3)))

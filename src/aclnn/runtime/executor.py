@@ -1,0 +1,203 @@
+"""Phase 2: run a plan on memory, once, or any number of times if it is repeatable."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from aclnn.base.adopt import adopt
+from aclnn.base.geometry import Array, overlap, same_view
+from aclnn.base.status import AclnnError, Status
+from aclnn.contract.check import Violation
+from aclnn.contract.model import Arg, Op
+from aclnn.runtime.plan import Plan
+from aclnn.runtime.stream import Stream
+
+Views = Sequence[Any]
+"""The tensors of a call in contract order: arrays, lists of arrays, None where one is absent."""
+
+VERBOSE = os.environ.get("ACLNN_VERBOSE", "") not in ("", "0")
+
+
+class Executor:
+    """A plan bound to memory."""
+
+    def __init__(self, plan: Plan, views: Views, *, repeatable: bool = False, result: Any = None, plan_us: float = 0.0):
+        self.plan = plan
+        self.repeatable = repeatable
+        self.result = result  # what a functional call would return: the outputs in the caller's kind of array
+        self._views = list(views)
+        self._run = plan.prepared.instantiate()
+        self._used = False
+        self._plan_us = plan_us
+        self._one_at_a_time = threading.Lock()
+
+    @property
+    def workspace_size(self) -> int:
+        return self.plan.workspace_size
+
+    @property
+    def kernel(self) -> str:
+        return self.plan.kernel
+
+    @property
+    def refused(self) -> tuple[tuple[str, str], ...]:
+        return self.plan.refused
+
+    def explain(self) -> str:
+        return self.plan.explain()
+
+    def run(self, workspace: Any = None, stream: Stream | None = None) -> Any:
+        """Runs the plan: at once without a stream, else after what the stream already has. Returns the outputs."""
+        op = self.plan.op
+        if self._used and not self.repeatable:
+            raise inner(op, "this executor has already run; plan(…, repeatable=True) makes one that may run again")
+        scratch = _scratch(op, workspace, self.workspace_size)
+        views = self._bound_views()
+        check_addresses(op, views, scratch)
+        self._used = True
+        if stream is None:
+            self._execute(scratch, views)
+        else:
+            stream.submit(lambda: self._execute(scratch, views))
+        return self.result
+
+    def set_address(self, name: str, array: Any, index: int | None = None) -> None:
+        """Exchanges the memory of a tensor (of element `index`, for a list) for memory of the same spec."""
+        op = self.plan.op
+        position = next((i for i, a in enumerate(op.tensors) if name in (a.name, a.snake)), None)
+        if position is None:
+            choices = ", ".join(a.snake for a in op.tensors)
+            raise parameter(op, f"there is no tensor {name!r}; choose one of {choices}", name)
+        arg = op.tensors[position]
+        planned = self.plan.call[arg.name] if index is None else self.plan.call[arg.name][index]
+        given = adopt(array, arg.name, writable=arg.out)
+        if planned is None or (given.spec.dtype, given.spec.shape, given.spec.strides) != planned[:3]:
+            raise parameter(
+                op,
+                f"{arg.name} was planned as {_brief(planned)} but the new memory is "
+                f"{_brief(given.spec)}; the two must be equal",
+                arg.name,
+            )
+        if index is None:
+            self._views[position] = given.view
+        else:
+            self._views[position] = [*self._views[position]]
+            self._views[position][index] = given.view
+
+    def _bound_views(self) -> list[Any]:
+        return [v if used else None for v, used in zip(self._views, self.plan.taking_part, strict=True)]
+
+    def _execute(self, scratch: Array | None, views: list[Any]) -> None:
+        with self._one_at_a_time:
+            start = time.perf_counter()
+            execute(self.plan, self._run, scratch, views)
+            if VERBOSE:
+                report(self.plan, self._plan_us, (time.perf_counter() - start) * 1e6)
+
+
+def execute(plan: Plan, run: Any, scratch: Array | None, views: Views) -> None:
+    """Asks the rules that only data can answer, then runs the kernel. Whatever a kernel raises becomes a code."""
+    for rule in plan.value_rules:
+        position = next(i for i, a in enumerate(plan.op.tensors) if a.name == rule.arg)
+        words = rule.broken_by(plan.call, views[position])
+        if words is not None:
+            raise Violation(plan.op, rule, words).error()
+    try:
+        run(scratch, *views)
+    except MemoryError as error:
+        text = f"{plan.op.name}: out of memory in kernel {plan.kernel}."
+        raise AclnnError(Status.ACLNN_ERR_RUNTIME_ERROR, text) from error
+    except Exception as error:
+        raise inner(plan.op, f"kernel {plan.kernel} failed with {type(error).__name__}: {error}") from error
+
+
+def check_addresses(op: Op, views: Views, scratch: Array | None = None) -> None:
+    """What only addresses can say: no output may overlap an input, another output or the workspace."""
+    found = [(arg, view) for arg, view in _every_view(op, views) if view.size]
+    ranges = sorted((*_byte_range(view), i) for i, (_, view) in enumerate(found))
+    reaching: list[tuple[int, int]] = []  # (end, index) of ranges that may still meet the next one
+    for low, high, i in ranges:
+        reaching = [(end, j) for end, j in reaching if end > low]
+        for _, j in reaching:
+            _check_pair(op, *found[j], *found[i])
+        reaching.append((high, i))
+    if scratch is not None:
+        for arg, view in found:
+            if arg.out and np.may_share_memory(view, scratch):
+                raise parameter(op, f"{arg.name} overlaps the workspace; the two must be apart", arg.name)
+
+
+def _check_pair(op: Op, first: Arg, a: Array, second: Arg, b: Array) -> None:
+    if not (first.out or second.out) or not overlap(a, b):
+        return
+    if op.in_place and first.out != second.out and same_view(a, b):
+        return
+    allowed = "may only be the same view or apart" if op.in_place else "must be apart"
+    out, other = (first, second) if first.out else (second, first)
+    raise parameter(op, f"{out.name} overlaps {other.name} in memory; the two {allowed}", out.name)
+
+
+def _every_view(op: Op, views: Views) -> Iterator[tuple[Arg, Array]]:
+    for arg, view in zip(op.tensors, views, strict=True):
+        if view is None:
+            continue
+        for one in view if isinstance(view, (list, tuple)) else (view,):
+            if one is not None:
+                yield arg, one
+
+
+def _byte_range(view: Array) -> tuple[int, int]:
+    start = view.__array_interface__["data"][0]
+    ends = [(n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)]
+    return start + sum(e for e in ends if e < 0), start + sum(e for e in ends if e > 0) + view.itemsize
+
+
+def _scratch(op: Op, workspace: Any, needed: int) -> Array | None:
+    if needed == 0:
+        return None
+    if workspace is None:
+        raise AclnnError(
+            Status.ACLNN_ERR_PARAM_NULLPTR,
+            f"{op.name}: workspace is null; {needed} bytes are needed.",
+            argument="workspace",
+        )
+    scratch: Array = np.frombuffer(memoryview(workspace).cast("B"), np.uint8)
+    if not scratch.flags.writeable:
+        raise parameter(op, "workspace is read-only; it must be writable", "workspace")
+    if scratch.size < needed:
+        raise parameter(op, f"workspace has {scratch.size} bytes but phase 1 asked for {needed}", "workspace")
+    return scratch
+
+
+def parameter(op: Op, text: str, argument: str) -> AclnnError:
+    return AclnnError(Status.ACLNN_ERR_PARAM_INVALID, f"{op.name}: {text}.", argument=argument)
+
+
+def inner(op: Op, text: str) -> AclnnError:
+    return AclnnError(Status.ACLNN_ERR_INNER, f"{op.name}: {text}.")
+
+
+def _brief(spec: Any) -> str:
+    return "null" if spec is None else f"{spec.dtype} {list(spec.shape)} with strides {list(spec.strides)}"
+
+
+def report(plan: Plan, plan_us: float, run_us: float) -> None:
+    """One parseable line per run."""
+    shapes = " ".join(f"{a.name}={_signature(plan, a)}" for a in plan.op.tensors if plan.call[a.name] is not None)
+    refused = "|".join(f"{name}:{reason}" for name, reason in plan.refused)
+    print(
+        f"aclnn,{plan.op.name},{shapes},kernel={plan.kernel},refused={refused},plan_us={plan_us:.1f},run_us={run_us:.1f}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _signature(plan: Plan, arg: Arg) -> str:
+    return "+".join(f"{s.dtype}:{'x'.join(map(str, s.shape))}" for s in plan.call.specs(arg.name))

@@ -1,0 +1,205 @@
+"""The Python door: arguments as Python has them → tensors → plan → run → results in the caller's kind of array."""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from aclnn import ops
+from aclnn.base.adopt import Adopted, adopt, to_torch
+from aclnn.base.format import Format
+from aclnn.base.geometry import Array
+from aclnn.base.product import Product
+from aclnn.base.scalar import scalar
+from aclnn.base.status import AclnnError, invalid
+from aclnn.base.tensor import TensorSpec, kind_of
+from aclnn.contract.call import Call, Value
+from aclnn.contract.check import check
+from aclnn.contract.model import BY_VALUE, Arg, Op
+from aclnn.runtime import settings
+from aclnn.runtime.executor import VERBOSE, Executor, check_addresses, execute, parameter, report
+from aclnn.runtime.plan import Plan, make_plan, plan_cache
+
+
+class Operator:
+    """One operator as Python calls it. The generated subclasses give it its signature."""
+
+    def __init__(self, name: str):
+        self.op: Op = ops.find(name)
+        self.__name__ = self.op.python
+
+    def __repr__(self) -> str:
+        return f"<operator aclnn.{self.op.python} ({self.op.name})>"
+
+    def _call(self, given: Mapping[str, Any], out: Any, product: str | Product | None, engine: str | None) -> Any:
+        start = time.perf_counter()
+        binding = Binding(self.op, given, out, settings.current_product(product), settings.current_engine(engine))
+        plan = binding.plan
+        views = [v if used else None for v, used in zip(binding.views(), plan.taking_part, strict=True)]
+        if out is not None:
+            check_addresses(self.op, views)
+        scratch = np.empty(plan.workspace_size, np.uint8) if plan.workspace_size else None
+        planned = time.perf_counter()
+        execute(plan, plan.prepared.instantiate(), scratch, views)
+        if VERBOSE:
+            report(plan, (planned - start) * 1e6, (time.perf_counter() - planned) * 1e6)
+        return binding.result
+
+    def _plan(
+        self, given: Mapping[str, Any], out: Any, product: str | Product | None, engine: str | None, repeatable: bool
+    ) -> Executor:
+        start = time.perf_counter()
+        binding = Binding(self.op, given, out, settings.current_product(product), settings.current_engine(engine))
+        plan_us = (time.perf_counter() - start) * 1e6
+        return Executor(binding.plan, binding.views(), repeatable=repeatable, result=binding.result, plan_us=plan_us)
+
+
+class Binding:
+    """The arguments of one call: values and plan for phase 1, memory for phase 2, and the result to hand back."""
+
+    def __init__(self, op: Op, given: Mapping[str, Any], out: Any, product: Product, engine: str):
+        self.op, self.product, self.engine = op, product, engine
+        self.threads = settings.current_threads()
+        self.values: dict[str, Value] = {}
+        self.memory: dict[str, Any] = {}
+        self.to_torch = False
+        for arg in op.inputs:
+            self._bind(arg, given.get(arg.name))
+        if out is not None:
+            self._take_outputs(out)
+        key = (op.name, product.key, engine, self.threads, out is None, *self.values.values())
+        self.plan = plan_cache.get(key, self._make_plan)
+        if out is None:
+            self._make_outputs()
+
+    def views(self) -> list[Any]:
+        return [self.memory[a.name] for a in self.op.tensors]
+
+    def _make_plan(self) -> Plan:
+        if len(self.values) < len(self.op.args):
+            self._infer_outputs()
+        return make_plan(self.op, Call(self.values, self.product), self.engine, self.threads)
+
+    def _infer_outputs(self) -> None:
+        """The outputs that the contract gives to valid inputs, as specs."""
+        call = Call({**self.values, **dict.fromkeys(a.name for a in self.op.outputs)}, self.product)
+        violation = check(self.op, call, outputs=False)
+        if violation is not None:
+            raise violation.error()
+        for arg in self.op.outputs:
+            self.values[arg.name] = self.op.fresh_output(arg, call) if arg.takes_part(call) else None
+
+    def _make_outputs(self) -> None:
+        """Fresh arrays for the outputs of the plan."""
+        results = [self._make_output(arg) for arg in self.op.outputs]
+        self.result = results[0] if len(results) == 1 else tuple(results)
+
+    def _make_output(self, arg: Arg) -> Any:
+        specs = self.plan.call.specs(arg.name)
+        arrays = [np.empty(s.shape, s.dtype.numpy) for s in specs]
+        results = [to_torch(a) for a in arrays] if self.to_torch else arrays
+        if arg.kind == "tensor_list":
+            self.memory[arg.name] = arrays
+            return results
+        self.memory[arg.name] = arrays[0] if arrays else None
+        return results[0] if arrays else None
+
+    def _take_outputs(self, out: Any) -> None:
+        outputs = self.op.outputs
+        given = (out,) if len(outputs) == 1 and not isinstance(out, tuple) else out
+        if not isinstance(given, (tuple, list)) or len(given) != len(outputs):
+            names = ", ".join(a.snake for a in outputs)
+            raise parameter(self.op, f"out is {kind_of(out)}; it must be a tuple of {len(outputs)} ({names})", "out")
+        for arg, value in zip(outputs, given, strict=True):
+            self._bind(arg, value)
+        self.result = out
+
+    def _bind(self, arg: Arg, value: Any) -> None:
+        try:
+            self.values[arg.name] = self._convert(arg, value)
+        except AclnnError as error:  # the outer layer adds whose argument it was
+            raise parameter(self.op, error.message.rstrip("."), arg.name) from None
+
+    def _convert(self, arg: Arg, value: Any) -> Value:
+        if value is None and arg.kind not in BY_VALUE:
+            self.memory[arg.name] = None
+            return None
+        if arg.kind == "tensor":
+            spec, self.memory[arg.name] = self._adopt(arg, value, arg.name)
+            return spec
+        if arg.kind == "tensor_list":
+            adopted = [self._adopt(arg, v, f"{arg.name}[{i}]") for i, v in enumerate(_listed(arg, value))]
+            self.memory[arg.name] = [view for _, view in adopted]
+            return tuple(spec for spec, _ in adopted)
+        return _ATTRIBUTES[arg.kind](arg, value)  # type: ignore[no-any-return]
+
+    def _adopt(self, arg: Arg, value: Any, name: str) -> tuple[TensorSpec | None, Array | None]:
+        if value is None:
+            return None, None
+        taken: Adopted = adopt(value, name, writable=arg.out)
+        self.to_torch = self.to_torch or (taken.from_torch and not arg.out)
+        spec = taken.spec
+        if spec.format is Format.UNDEFINED:
+            spec = spec._replace(format=arg.default_format(spec.rank))
+        return spec, taken.view
+
+
+def _listed(arg: Arg, value: Any) -> list[Any]:
+    if not isinstance(value, (list, tuple)):
+        raise invalid(f"{arg.name} is {kind_of(value)}; it must be a list of arrays.")
+    return list(value)
+
+
+def _integer(arg: Arg, value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)):
+        raise invalid(f"{arg.name} is {value}; it must be an integer.")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise invalid(f"{arg.name} is {kind_of(value)}; it must be an integer.") from None
+    bits = {"int8": 8, "int32": 32}.get(arg.kind, 64)
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise invalid(f"{arg.name} does not fit into {bits} bits.")
+    return number
+
+
+def _integers(arg: Arg, value: Any) -> tuple[int, ...]:
+    return tuple(_integer(arg, v) for v in _elements(arg, value))
+
+
+def _flag(arg: Arg, value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)) or (isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise invalid(f"{arg.name} is {kind_of(value)}; it must be True or False.")
+
+
+def _flags(arg: Arg, value: Any) -> tuple[bool, ...]:
+    return tuple(_flag(arg, v) for v in _elements(arg, value))
+
+
+def _elements(arg: Arg, value: Any) -> list[Any]:
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        raise invalid(f"{arg.name} is {kind_of(value)}; it must be a sequence.")
+    return list(value)
+
+
+def _real(arg: Arg, value: Any) -> float:
+    if isinstance(value, (int, float, np.floating, np.integer)):
+        return float(value)
+    raise invalid(f"{arg.name} is {kind_of(value)}; it must be a number.")
+
+
+_ATTRIBUTES: dict[str, Callable[[Arg, Any], Any]] = {
+    "scalar": lambda arg, value: scalar(value),
+    "bool": _flag,
+    "int8": _integer,
+    "int32": _integer,
+    "int64": _integer,
+    "double": _real,
+    "int_array": _integers,
+    "bool_array": _flags,
+}

@@ -1,0 +1,145 @@
+"""Phase 1: check the call, choose a kernel, say how many bytes of scratch it needs. Plans are cached by signature."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from aclnn import ops
+from aclnn.base.status import invalid
+from aclnn.contract.call import Call
+from aclnn.contract.check import check
+from aclnn.contract.model import Arg, Op
+from aclnn.contract.rules import Descending
+from aclnn.kernels.registry import Kernel, Prepared, kernels_of
+from aclnn.runtime.reference import reference_kernel
+
+log = logging.getLogger("aclnn")
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A valid call and the kernel that will run it. Immutable, shared between executors."""
+
+    op: Op
+    call: Call
+    kernel: str
+    refused: tuple[tuple[str, str], ...]  # (kernel, reason) of those that were asked before
+    prepared: Prepared
+
+    @property
+    def workspace_size(self) -> int:
+        return self.prepared.workspace_size
+
+    @cached_property
+    def taking_part(self) -> tuple[bool, ...]:
+        """For every tensor argument, in contract order, whether it is read or written at all."""
+        return tuple(self.call[a.name] is not None and a.takes_part(self.call) for a in self.op.tensors)
+
+    @cached_property
+    def outputs(self) -> tuple[Arg, ...]:
+        return tuple(a for a, used in zip(self.op.tensors, self.taking_part, strict=True) if a.out and used)
+
+    @cached_property
+    def value_rules(self) -> tuple[Descending, ...]:
+        """The rules that only the data can answer."""
+        return tuple(r for r in self.op.all_rules if isinstance(r, Descending) and self.call[r.arg] is not None)
+
+    def explain(self) -> str:
+        """Which kernel runs, and who said no and why."""
+        lines = [f"{self.op.name} on {self.call.product}: kernel {self.kernel}, workspace {self.workspace_size} bytes"]
+        return "\n".join([*lines, *(f"  {name} refused: {reason}" for name, reason in self.refused)])
+
+
+def make_plan(op: Op, call: Call, engine: str, threads: int) -> Plan:
+    """Checks the call and plans it; raises the first broken rule."""
+    violation = check(op, call)
+    if violation is not None:
+        raise violation.error()
+    _warn_if_documented_contiguous(op, call)
+    if not any(_has_elements(call, a) for a in op.outputs):
+        return Plan(op, call, "nothing to compute", (), Prepared(lambda: _run_nothing))
+    refused: list[tuple[str, str]] = []
+    for kernel in _candidates(op, engine):
+        answer = kernel.plan(call, threads)
+        if isinstance(answer, Prepared):
+            return Plan(op, call, kernel.name, tuple(refused), answer)
+        refused.append((kernel.name, answer.reason))
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in refused) or "no such kernel is installed"
+    raise invalid(f"{op.name}: engine {engine!r} cannot serve this call ({reasons}).")
+
+
+def _candidates(op: Op, engine: str) -> list[Kernel]:
+    reference = reference_kernel(op)
+    if engine == "reference":
+        return [reference]
+    registered = kernels_of(op.name, ops.family_of(op))
+    if engine == "auto":
+        return [*registered, reference]
+    return [k for k in registered if k.engine == engine]
+
+
+def _has_elements(call: Call, arg: Arg) -> bool:
+    return call[arg.name] is not None and arg.takes_part(call) and any(not s.is_empty for s in call.specs(arg.name))
+
+
+def _run_nothing(workspace: object, *tensors: object) -> None:
+    """Every output is empty or masked off."""
+
+
+def _warn_if_documented_contiguous(op: Op, call: Call) -> None:
+    if not call.product.limited:
+        return
+    for arg in op.outputs:
+        dense = all(s.is_contiguous for s in call.specs(arg.name))
+        if arg.contiguous_documented and arg.takes_part(call) and not dense:
+            text = "%s: %s is not contiguous; the documents of %s ask for a contiguous one (computed all the same)"
+            log.warning(text, op.name, arg.name, call.product)
+
+
+class CacheInfo(NamedTuple):
+    hits: int
+    misses: int
+    size: int
+    limit: int
+
+
+class PlanCache:
+    """A bounded cache, least recently used out first; safe to share between threads."""
+
+    def __init__(self, limit: int = 1024):
+        self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
+        self._lock = threading.Lock()
+        self._limit, self._hits, self._misses = limit, 0, 0
+
+    def get(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
+        with self._lock:
+            plan = self._plans.get(key)
+            if plan is not None:
+                self._plans.move_to_end(key)
+                self._hits += 1
+                return plan
+            self._misses += 1
+        plan = make()  # outside the lock: a plan may take long, and may raise
+        with self._lock:
+            self._plans[key] = plan
+            while len(self._plans) > self._limit:
+                self._plans.popitem(last=False)
+        return plan
+
+    def info(self) -> CacheInfo:
+        with self._lock:
+            return CacheInfo(self._hits, self._misses, len(self._plans), self._limit)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._plans.clear()
+            self._hits = self._misses = 0
+
+
+plan_cache = PlanCache()

@@ -1,0 +1,102 @@
+"""What a call is made under: product, engine, threads. A context beats the environment, an argument beats both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+
+from aclnn.base import product as products
+from aclnn.base.product import Product
+from aclnn.base.status import invalid
+
+ENGINES = ("auto", "fast", "numpy", "reference")
+
+_product: ContextVar[Product | None] = ContextVar("product", default=None)
+_engine: ContextVar[str | None] = ContextVar("engine", default=None)
+_threads: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+def current_product(given: str | Product | None = None) -> Product:
+    if given is not None:
+        return products.find(given)
+    return _product.get() or _environment_product()
+
+
+def current_engine(given: str | None = None) -> str:
+    if given is not None:
+        return _known_engine(given)
+    return _engine.get() or _environment_engine()
+
+
+def current_threads() -> int:
+    return _threads.get() or _environment_threads()
+
+
+@contextmanager
+def product(name: str | Product) -> Iterator[Product]:
+    """Checks every call inside the block against this product: `with aclnn.product("Atlas A3"): …`"""
+    found = products.find(name)
+    token = _product.set(found)
+    try:
+        yield found
+    finally:
+        _product.reset(token)
+
+
+@contextmanager
+def engine(name: str) -> Iterator[str]:
+    """Runs every call inside the block on this engine: auto, fast, numpy or reference."""
+    token = _engine.set(_known_engine(name))
+    try:
+        yield name
+    finally:
+        _engine.reset(token)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[int]:
+    """Plans every call inside the block for this many threads."""
+    token = _threads.set(_positive(count, "threads"))
+    try:
+        yield count
+    finally:
+        _threads.reset(token)
+
+
+def _known_engine(name: str) -> str:
+    if name not in ENGINES:
+        raise invalid(f"there is no engine {name!r}; choose one of {', '.join(ENGINES)}.", "engine")
+    return name
+
+
+def _positive(count: object, source: str) -> int:
+    try:
+        number = int(count)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        number = 0
+    if number < 1:
+        raise invalid(f"{source} is {count!r}; it must be a whole number of at least 1.", "threads")
+    return int(number)
+
+
+@cache
+def _environment_product() -> Product:
+    return products.find(os.environ.get("ACLNN_PRODUCT") or products.DEFAULT)
+
+
+@cache
+def _environment_engine() -> str:
+    return _known_engine(os.environ.get("ACLNN_ENGINE") or "auto")
+
+
+@cache
+def _environment_threads() -> int:
+    if os.environ.get("ACLNN_NUM_THREADS"):
+        return _positive(os.environ["ACLNN_NUM_THREADS"], "ACLNN_NUM_THREADS")
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
