@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any, NamedTuple
 
@@ -19,8 +20,11 @@ class Scalar(NamedTuple):
     """A value and its type. Two scalars are one if their bits are: -0 is not 0, and NaN is NaN."""
 
     dtype: DType
-    value: float
-    bits: bytes
+    bits: bytes  # of the value as a double
+
+    @property
+    def value(self) -> float:
+        return float(struct.unpack("=d", self.bits)[0])
 
     def rounded_to(self, compute: DType) -> float:
         """The value as arithmetic of a dtype sees it."""
@@ -28,20 +32,21 @@ class Scalar(NamedTuple):
         with np.errstate(over="ignore"):
             return float(compute.numpy.type(self.value))
 
+    def __repr__(self) -> str:
+        return f"Scalar({self.value}, {self.dtype})"
+
 
 def scalar(value: Any, dtype: DType | None = None) -> Scalar:
     """A Scalar of a Python or numpy number; `dtype` is for callers that have said it (the C interface).
 
     >>> scalar(1.5)
-    Scalar(dtype=float64, value=1.5, bits=b'\\x00\\x00\\x00\\x00\\x00\\x00\\xf8?')
+    Scalar(1.5, float64)
     """
     if isinstance(value, Scalar):
         return value
     dtype = dtype or _dtype_of(value)
-    if dtype.is_complex:  # kept only so that the contract can refuse it by its dtype
-        return Scalar(dtype, float("nan"), repr(complex(value)).encode())
-    number = float(value)
-    return Scalar(dtype, number, b"nan" if number != number else struct.pack("=d", number))
+    number = math.nan if dtype.is_complex else float(value)  # a complex one is only ever refused, by its dtype
+    return Scalar(dtype, struct.pack("=d", math.nan if math.isnan(number) else number))
 
 
 def _dtype_of(value: Any) -> DType:
@@ -51,11 +56,7 @@ def _dtype_of(value: Any) -> DType:
         found = _BOOL
     elif isinstance(value, int):
         if not -(2**63) <= value < 2**63:
-            raise (
-                invalid(f"the scalar {value:.3e} does not fit into 64 bits.")
-                if abs(value) < 10**300
-                else invalid("an integer scalar does not fit into 64 bits.")
-            )
+            raise invalid("an integer scalar does not fit into 64 bits.")
         found = INT64
     elif isinstance(value, float):
         found = FLOAT64

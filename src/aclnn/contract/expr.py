@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aclnn.base.dtype import promote
+from aclnn.base.scalar import Scalar
 from aclnn.contract.call import Call
 
 
@@ -60,7 +61,7 @@ class Attr(OfArgument):
 
     def value(self, call: Call) -> Any:
         found = call[self.name]
-        return found.value if hasattr(found, "bits") else found  # a Scalar stands for its number
+        return found.value if isinstance(found, Scalar) else found  # a Scalar stands for its number
 
     def text(self, lang: str) -> str:
         return self.name

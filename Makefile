@@ -1,0 +1,54 @@
+# Everything a person or CI runs. A virtual environment is made on first use.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+TORCH ?= 1
+JOBS ?= 2
+
+.PHONY: run test test-long check gen bench tune docs clean
+
+run: $(VENV)/run.stamp  ## all operators on example cases, checked against the float64 reference
+	$(BIN)/aclnn run examples/cases.csv --check -o out
+
+test: $(VENV)/test$(TORCH).stamp  ## the test suite; TORCH=0 leaves PyTorch, the independent reference, out
+	$(BIN)/python -m pytest tests/test_tiny.py
+	$(BIN)/python -m pytest -n $(JOBS) -m "not long" --doctest-modules src/aclnn tests
+
+test-long: $(VENV)/test1.stamp  ## what is slower: sanitizers, browser, fresh environments, instruction sets
+	$(BIN)/python -m pytest -m long tests
+
+check: $(VENV)/test$(TORCH).stamp  ## style, types, architecture, generated files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m aclnn.gen --check
+
+gen: $(VENV)/test0.stamp  ## rewrites every file that is derived from the contracts
+	$(BIN)/python -m aclnn.gen
+
+bench: $(VENV)/test1.stamp  ## against PyTorch (and JAX where it is installed): table and plots
+	$(BIN)/aclnn bench
+
+tune: $(VENV)/test0.stamp  ## regenerates the layout table of the convolution kernels
+	$(BIN)/aclnn bench --tune
+
+clean:
+	rm -rf $(VENV) out build dist
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[fast]"
+	touch $@
+
+$(VENV)/test0.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[fast,report,lint]"
+	touch $@
+
+# torch first and pinned: any other request would pull gigabytes of accelerator packages
+$(VENV)/test1.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet -e ".[fast,report,torch,lint]"
+	touch $@

@@ -1,0 +1,45 @@
+"""`aclnn ops` and `aclnn describe`."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from aclnn import ops
+from aclnn.cli.screen import print_table
+from aclnn.gen import tables
+
+
+class Lang(str, Enum):
+    en = "en"
+    zh = "zh"
+
+
+LangOption = Annotated[Lang, typer.Option("--lang", help="Language: en or zh.")]
+
+_TITLES = {
+    "en": ("Prototype", "Arguments", "Rules, in the order they are checked", "Products"),
+    "zh": ("函数原型", "参数说明", "校验规则（按检查顺序）", "产品支持情况"),
+}
+
+
+def ops_command(lang: LangOption = Lang.en) -> None:
+    """Lists the operators, and which dtypes each product takes."""
+    print_table(tables.operators(lang.value))
+    print_table(tables.support(lang.value), _TITLES[lang.value][3])
+
+
+def describe(
+    op: Annotated[str, typer.Argument(help="An operator, by vendor or Python name.", show_default=False)],
+    lang: LangOption = Lang.en,
+) -> None:
+    """Says what an operator does: prototype, arguments, every rule with its return code."""
+    found = ops.find(op)
+    prototype, arguments, rules, _ = _TITLES[lang.value]
+    print(f"{found.name}  ·  aclnn.{found.python}\n{found.en if lang is Lang.en else found.zh}\n\n{prototype}\n")
+    print(tables.prototype(found) + "\n")
+    print_table(tables.arguments(found, lang.value), arguments)
+    print()
+    print_table(tables.rules(found, lang.value), rules)

@@ -1,0 +1,38 @@
+"""What commands print with: tables and progress, plain where there is no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sized
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from aclnn.gen.tables import Table as Rows
+
+T = TypeVar("T")
+
+console = Console(soft_wrap=False)
+errors = Console(stderr=True)
+
+
+def print_table(rows: Rows, title: str = "") -> None:
+    """A table on a terminal; tab-separated lines otherwise, so that other programs can read them."""
+    head, body = rows
+    if not console.is_terminal:
+        for line in (head, *body):
+            print("\t".join(line))
+        return
+    table = Table(*head, title=title or None, title_justify="left", header_style="bold")
+    for row in body:
+        table.add_row(*row)
+    console.print(table)
+
+
+def progress(items: Iterable[T], total: Sized, label: str) -> Iterator[T]:
+    """The items, with a progress bar on a terminal."""
+    if not errors.is_terminal:
+        yield from items
+        return
+    yield from track(items, description=label, total=len(total), console=errors, transient=True)

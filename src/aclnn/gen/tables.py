@@ -1,0 +1,112 @@
+"""The tables people read, in both languages: arguments, rules, products. Shared by `aclnn describe` and the documents."""
+
+from __future__ import annotations
+
+from aclnn import ops
+from aclnn.base.product import FAMILIES, PRODUCTS
+from aclnn.contract.model import Arg, Op
+from aclnn.contract.rule import Stage
+
+C_TYPES = {
+    "tensor": "aclTensor*",
+    "tensor_list": "aclTensorList*",
+    "scalar": "aclScalar*",
+    "int_array": "aclIntArray*",
+    "bool_array": "aclBoolArray*",
+    "bool": "bool",
+    "int8": "int8_t",
+    "int32": "int",
+    "int64": "int64_t",
+    "double": "double",
+}
+
+_ARGUMENT_HEAD = {
+    "en": ("argument", "in/out", "description", "type", "dtype", "format", "dimensions", "non-contiguous"),
+    "zh": ("参数名", "输入/输出", "描述", "类型", "数据类型", "数据格式", "维度", "非连续Tensor"),
+}
+_RULE_HEAD = {"en": ("code", "rule"), "zh": ("错误码", "规则")}
+_PRODUCT_HEAD = {"en": "product", "zh": "产品"}
+
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""Column heads, and rows."""
+
+
+def arguments(op: Op, lang: str) -> Table:
+    """The columns Ascend users know."""
+    return _ARGUMENT_HEAD[lang], [_argument(op, arg, lang) for arg in op.args]
+
+
+def _argument(op: Op, arg: Arg, lang: str) -> tuple[str, ...]:
+    role = {"en": ("in", "out"), "zh": ("输入", "输出")}[lang][arg.out]
+    optional = {"en": " May be null.", "zh": "可为空。"}[lang] if arg.optional else ""
+    text = (arg.en if lang == "en" else arg.zh) + optional
+    if not arg.is_tensor:
+        return arg.name, role, text, C_TYPES[arg.kind], "-", "-", "-", "-"
+    strided = "×" if arg.contiguous_documented else "√"
+    return arg.name, role, text, C_TYPES[arg.kind], _dtypes(op, arg), _formats(arg), _ranks(arg), strided
+
+
+def _dtypes(op: Op, arg: Arg) -> str:
+    widest = arg.dtypes or max((p.dtypes.get(op.family, ()) for p in PRODUCTS if p.limited), key=len)
+    return ", ".join(d.acl_name for d in widest)
+
+
+def _formats(arg: Arg) -> str:
+    seen = dict.fromkeys(str(f) for rank, choices in arg.formats if rank in arg.ranks for f in choices)
+    return ", ".join(seen) or "ND, …"
+
+
+def _ranks(arg: Arg) -> str:
+    low, high = min(arg.ranks), max(arg.ranks)
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def rules(op: Op, lang: str) -> Table:
+    """Every rule in the order it is checked, with the code a broken one answers."""
+    shown = [r for r in op.all_rules if r.stage is not Stage.VIEW]
+    return _RULE_HEAD[lang], [(str(int(r.code)), r.statement(lang)) for r in shown]
+
+
+def support(lang: str) -> Table:
+    """Which dtypes each product takes, by operator family."""
+    short = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64"}
+    none = {"en": "no", "zh": "不支持"}[lang]
+    rows = []
+    for product in PRODUCTS:
+        taken = (" ".join(short[d.name] for d in product.dtypes.get(f, ())) or none for f in FAMILIES)
+        rows.append((product.name, *taken))
+    return (_PRODUCT_HEAD[lang], *FAMILIES), rows
+
+
+def prototype(op: Op) -> str:
+    """The C declaration of phase 1."""
+    lines = [f"    {_declared(a)}," for a in op.args]
+    return "\n".join(
+        [
+            f"aclnnStatus {op.name}GetWorkspaceSize(",
+            *lines,
+            "    uint64_t* workspaceSize,",
+            "    aclOpExecutor** executor)",
+        ]
+    )
+
+
+def _declared(arg: Arg) -> str:
+    pointer = C_TYPES[arg.kind].endswith("*")
+    return ("const " if pointer and not arg.out else "") + f"{C_TYPES[arg.kind]} {arg.name}"
+
+
+def operators(lang: str) -> Table:
+    """Every operator with its Python name and what it is."""
+    head = {"en": ("operator", "Python", "what it is"), "zh": ("算子", "Python", "功能")}[lang]
+    return head, [(op.name, f"aclnn.{op.python}", op.en if lang == "en" else op.zh) for op in ops.all_ops()]
+
+
+def markdown(table: Table) -> str:
+    head, rows = table
+    lines = [_row(head), _row(("---",) * len(head)), *(_row(r) for r in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"

@@ -1,0 +1,145 @@
+"""Tables of cases: one row names an operator and the sizes and attributes of a call.
+
+op,case,dtype,product,sizes
+aclnnEluBackward,from the output,float16,,shape=128x256 is_result=true alpha=1.5
+
+`sizes` are the keyword arguments of the operator's case maker (`<op>_case` in ops/): `name=value` separated by blanks,
+with `2x3x4` for a shape, `1,2` for a list, `true`/`false`, and numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aclnn import ops
+from aclnn.base import dtype as dtypes
+from aclnn.base import product as products
+from aclnn.base.product import Product
+from aclnn.base.status import AclnnError, invalid
+from aclnn.contract.cases import Case
+
+COLUMNS = ("op", "case", "dtype", "product", "sizes")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table, and the case it stands for."""
+
+    line: int
+    name: str
+    case: Case
+
+    @property
+    def dtype(self) -> str:
+        first = next(spec for arg in self.case.op.inputs for spec in self.case.call.specs(arg.name))
+        return first.dtype.name
+
+
+def read_table(path: Path, product: Product) -> list[Row]:
+    """The rows of a CSV file; what is wrong in one is said with its line number."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise invalid(f"{path} cannot be read: {error}.") from None
+    rows = []
+    for line, fields in _fields(text, path):
+        try:
+            rows.append(_row(line, fields, product))
+        except AclnnError as error:
+            raise invalid(f"{path}, line {line}: {error.message}") from None
+    if not rows:
+        raise invalid(f"{path} has no case; a row is: {','.join(COLUMNS)}.")
+    return rows
+
+
+def _fields(text: str, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")]
+    reader = csv.reader(line for _, line in lines)
+    table = list(reader)
+    head = [h.strip() for h in table[0]] if table else []
+    unknown = [h for h in head if h not in COLUMNS]
+    if "op" not in head or unknown:
+        raise invalid(f"{path} has the columns {', '.join(head) or '(none)'}; they must be among {', '.join(COLUMNS)}.")
+    for (line, _), cells in zip(lines[1:], table[1:], strict=True):
+        if len(cells) > len(head):
+            raise invalid(
+                f"{path}, line {line}: {len(cells)} cells under {len(head)} columns; quote a cell with commas."
+            )
+        yield line, dict(zip(head, (c.strip() for c in cells), strict=False))
+
+
+def _row(line: int, fields: dict[str, str], product: Product) -> Row:
+    op = ops.find(fields["op"])
+    sizes = dict(_assignments(fields.get("sizes", "")))
+    if fields.get("dtype"):
+        sizes["dtype"] = fields["dtype"]
+    if fields.get("product"):
+        product = products.find(fields["product"])
+    maker = ops.case_maker(op)
+    known = inspect.signature(maker, eval_str=True).parameters
+    arguments = {name: _value(name, text, known) for name, text in sizes.items()}
+    try:
+        case = maker(**arguments, product=product)
+    except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:
+        raise invalid(f"these sizes make no {op.name} case: {error}.") from None
+    return Row(line, fields.get("case") or f"line {line}", case)
+
+
+def _assignments(text: str) -> Iterator[tuple[str, str]]:
+    for part in text.split():
+        name, sign, value = part.partition("=")
+        if not sign or not value:
+            raise invalid(f"{part!r} is not of the form name=value.")
+        yield name, value
+
+
+def _value(name: str, text: str, known: Any) -> Any:
+    if name not in known or name == "product":
+        choices = ", ".join(k for k in known if k != "product")
+        raise invalid(f"there is no size {name!r}; choose among {choices}.")
+    if name == "dtype":
+        return _dtype(text)
+    parsed = parse(text)
+    wants_tuple = "tuple" in str(known[name].annotation)
+    wants_number = "int" in str(known[name].annotation).replace("tuple[int", "")
+    if wants_tuple and not isinstance(parsed, tuple) and not (wants_number and isinstance(parsed, int)):
+        return (parsed,)
+    return parsed
+
+
+def _dtype(text: str) -> dtypes.DType:
+    found = dtypes.by_name(text)
+    if found is None:
+        raise invalid(f"there is no dtype {text!r}; choose among {', '.join(d.name for d in dtypes.ALL)}.")
+    return found
+
+
+def parse(text: str) -> Any:
+    """A value as tables and command lines write it.
+
+    >>> parse("2x3"), parse("1,2"), parse("true"), parse("1.5"), parse("scalar")
+    ((2, 3), (1, 2), True, 1.5, ())
+    """
+    lowered = text.lower()
+    if lowered in ("true", "false"):
+        return lowered == "true"
+    if lowered in ("none", "null"):
+        return None
+    if lowered in ("scalar", "()"):
+        return ()
+    for separator in ("x", ","):
+        if separator in lowered and not lowered.startswith("0x"):
+            return tuple(parse(part) for part in lowered.split(separator) if part)
+    try:
+        return int(lowered)
+    except ValueError:
+        pass
+    try:
+        return float(lowered)
+    except ValueError:
+        raise invalid(f"{text!r} is not a number, a shape (2x3), a list (1,2) or true/false.") from None

@@ -1,0 +1,70 @@
+"""Running a case once through the public path, timing it and judging what came out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from aclnn.base.status import AclnnError
+from aclnn.contract.cases import Case, fill, views
+from aclnn.golden.sound import Judged, judge
+from aclnn.runtime import settings
+from aclnn.runtime.executor import Executor
+from aclnn.runtime.plan import make_plan
+
+_BUDGET_SECONDS = 0.2  # repeated runs of a quick case, for a steady time
+
+
+@dataclass
+class Trial:
+    """What a case did: the kernel that ran, its best time, the judged outputs; or the error that refused it."""
+
+    case: Case
+    kernel: str = ""
+    milliseconds: float = 0.0
+    arrays: dict[str, Any] = field(default_factory=dict)
+    judged: list[Judged] = field(default_factory=list)
+    error: AclnnError | None = None
+
+    @property
+    def worst(self) -> float:
+        """The largest error in units of the allowed one."""
+        return max((j.worst for j in self.judged), default=0.0)
+
+    @property
+    def verdict(self) -> str:
+        if self.error is not None:
+            return "error"
+        if not self.judged:
+            return "ran"
+        return "pass" if self.worst <= 1 else "FAIL"
+
+
+def try_case(case: Case, *, check: bool, seed: int = 0, engine: str | None = None) -> Trial:
+    """Fills, plans and runs a case. A refusal is a result, not an exception."""
+    trial = Trial(case)
+    try:
+        plan = make_plan(case.op, case.call, settings.current_engine(engine), settings.current_threads())
+        trial.kernel = plan.kernel
+        trial.arrays = views(fill(case, seed), case.op)
+        executor = Executor(plan, [trial.arrays[a.name] for a in case.op.tensors], repeatable=True)
+        trial.milliseconds = _best_time(executor)
+        if check:
+            trial.judged = judge(case.op, case.call, trial.arrays)
+    except AclnnError as error:
+        trial.error = error
+    return trial
+
+
+def _best_time(executor: Executor) -> float:
+    workspace = np.empty(executor.workspace_size, np.uint8) if executor.workspace_size else None
+    best, spent = float("inf"), 0.0
+    while spent < _BUDGET_SECONDS:
+        start = time.perf_counter()
+        executor.run(workspace)
+        took = time.perf_counter() - start
+        best, spent = min(best, took), spent + max(took, 0.01)
+    return best * 1e3

@@ -1,0 +1,177 @@
+"""Dtypes, scalars, rounding and tolerance."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import aclnn
+from aclnn.base import dtype as dtypes
+from aclnn.base import product as products
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
+from aclnn.base.rounding import cube_inputs, to_fp16, to_hf32
+from aclnn.base.scalar import scalar
+from aclnn.base.status import AclnnError, Status
+from aclnn.base.tolerance import Precision, Terms, allowed_error, error_ratio
+
+NUMBERS = {0: "float32", 1: "float16", 2: "int8", 3: "int32", 4: "uint8", 6: "int16", 7: "uint16", 8: "uint32"}
+NUMBERS |= {9: "int64", 10: "uint64", 11: "float64", 12: "bool", 16: "complex64", 17: "complex128", 27: "bfloat16"}
+NUMBERS |= {34: "hifloat8", 35: "float8_e5m2", 36: "float8_e4m3fn"}
+
+
+def test_dtype_numbers_and_names() -> None:
+    assert {d.number: d.name for d in dtypes.ALL} == NUMBERS
+    for d in dtypes.ALL:
+        assert dtypes.by_number(d.number) is d
+        assert dtypes.by_name(d.name.upper()) is d
+        assert dtypes.by_name(d.acl_name) is d
+        assert d.numpy is None or dtypes.by_numpy(d.numpy) is d
+        assert pickle.loads(pickle.dumps(d)) is d
+    assert dtypes.by_number(5) is None
+    assert dtypes.by_name("bf16") is BFLOAT16
+    assert dtypes.by_numpy(np.dtype(">f4")) is None
+
+
+def test_promotion() -> None:
+    assert dtypes.promote([FLOAT16, FLOAT16]) is FLOAT16
+    assert dtypes.promote([FLOAT16, BFLOAT16]) is FLOAT32
+    assert dtypes.promote([FLOAT32, BFLOAT16]) is FLOAT32
+    assert dtypes.promote([FLOAT64, FLOAT32]) is FLOAT64
+
+
+@given(st.floats(width=32))
+def test_hf32_is_the_nearest_number_with_11_mantissa_bits(value: float) -> None:
+    x = np.float32(value)
+    rounded = float(to_hf32(np.array([x]))[0])
+    if not math.isfinite(x):
+        assert rounded == x or math.isnan(rounded)
+        return
+    _, exponent = math.frexp(float(x))
+    step = 2.0 ** (max(exponent - 1, -126) - 11)
+    expected = math.copysign(math.floor(abs(float(x)) / step + 0.5) * step, float(x))  # ties away from zero
+    assert rounded == (expected if expected < 2.0**128 else math.inf) or abs(expected) >= 2.0**128
+
+
+def test_hf32_ties_go_away_from_zero_and_zero_keeps_its_sign() -> None:
+    tie = np.float32(1 + 2**-12)
+    assert to_hf32(np.array([tie, -tie])).tolist() == [1 + 2**-11, -1 - 2**-11]
+    assert np.signbit(to_hf32(np.array([-0.0], np.float32)))[0]
+    assert to_hf32(np.array(1.0, np.float32)).shape == ()
+
+
+def test_cube_math_type_rounds_only_float32_mixtures() -> None:
+    x = np.array([1 + 2**-12, 70000.0], np.float32)
+    h = np.array([1.0, 2.0], np.float16)
+    assert np.array_equal(cube_inputs(0, x)[0], x)
+    assert np.array_equal(cube_inputs(1, x)[0], to_hf32(x))
+    assert np.array_equal(cube_inputs(3, x, h)[0], to_hf32(x))
+    assert np.array_equal(cube_inputs(2, x)[0], to_fp16(x))
+    assert cube_inputs(2, x)[0][1] == np.inf
+    assert np.array_equal(cube_inputs(1, h)[0], h)
+    b = np.array([1 + 2**-7], ml_dtypes.bfloat16)
+    assert cube_inputs(1, b)[0].tolist() == [1 + 2**-7]
+    assert cube_inputs(1, b, h[:1])[0].dtype == np.float64
+
+
+def test_scalars_are_told_apart_by_their_bits() -> None:
+    assert scalar(0.0) != scalar(-0.0)
+    assert scalar(float("nan")) == scalar(float("nan"))
+    assert scalar(1) != scalar(1.0)
+    assert scalar(True).dtype.name == "bool"
+    assert scalar(np.float16(2)).dtype is FLOAT16
+    assert scalar(np.array(2, ml_dtypes.bfloat16)).value == 2
+    assert scalar(1 / 3).rounded_to(FLOAT32) == float(np.float32(1 / 3))
+    assert scalar(1e300).rounded_to(FLOAT32) == math.inf
+    assert scalar(1j).dtype.is_complex
+    assert scalar(scalar(2.5)) == scalar(2.5)
+
+
+@pytest.mark.parametrize("wrong", ["1", None, [1], np.zeros(2), 2**63, -(10**400), object()])
+def test_what_is_no_scalar_is_refused(wrong: object) -> None:
+    with pytest.raises(AclnnError, match="scalar"):
+        scalar(wrong)
+
+
+def test_products_are_found_by_any_name() -> None:
+    for name in ("A2", "a2", "Atlas A2", "ascend910b1"):
+        assert products.find(name) is products.DEFAULT
+    assert products.find("cpu") is products.CPU
+    with pytest.raises(AclnnError, match=r"there is no product 'A9'; choose one of Atlas A2 \(A2\)"):
+        products.find("A9")
+
+
+def test_the_error_carries_code_name_and_survives_pickling() -> None:
+    error = AclnnError(Status.ACLNN_ERR_PARAM_INVALID, "x is 1; it must be 2.", argument="x", rule="Between")
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.code, again.name, again.message, again.argument, again.rule) == (
+        161002,
+        "ACLNN_ERR_PARAM_INVALID",
+        "x is 1; it must be 2.",
+        "x",
+        "Between",
+    )
+    assert str(error) == "[161002 ACLNN_ERR_PARAM_INVALID] x is 1; it must be 2."
+    assert isinstance(error, aclnn.AclnnError)
+
+
+SINGLE = Precision(FLOAT32, (FLOAT32,))
+HALF = Precision(FLOAT32, (FLOAT16,))
+
+
+def test_allowed_error_is_the_documented_bound() -> None:
+    exact, total = np.array([1.0]), np.array([3.0])
+    u = 2.0**-24
+    assert allowed_error(exact, Terms(total, (100,)), SINGLE)[0] == pytest.approx(18 * u * 3, rel=1e-6)
+    assert allowed_error(exact, Terms(total, (100, 4)), SINGLE)[0] == pytest.approx(28 * u * 3, rel=1e-6)
+    half = allowed_error(exact, Terms(total, (1,)), HALF)[0]
+    assert half == pytest.approx(9 * u * 3 + 2**-11, rel=1e-3)
+
+
+@given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=200))
+def test_naive_float32_sums_keep_the_bound_and_a_planted_fault_breaks_it(values: list[float]) -> None:
+    x = np.array(values, np.float32)
+    naive = np.float32(0)
+    for v in x:
+        naive = np.float32(naive + v)
+    terms = Terms(np.abs(x.astype(np.float64)).sum(), (len(x),))
+    exact = np.array(math.fsum(x.tolist()))
+    assert error_ratio(np.array(naive), exact, terms, SINGLE) <= 1
+    wrong = exact + 2 * allowed_error(exact, terms, SINGLE)
+    assert error_ratio(wrong, exact, terms, SINGLE) > 1
+
+
+AGREEMENT = [
+    # result, exact, sound
+    (np.nan, np.nan, True),
+    (np.nan, 1.0, False),
+    (1.0, np.nan, False),
+    (np.inf, np.inf, True),
+    (-np.inf, np.inf, False),
+    (np.inf, 1e6, True),  # beyond float16
+    (-np.inf, 1e6, False),
+    (65504.0, 1e6, False),
+    (65504.0, 65510.0, True),
+    (np.inf, 1.0, False),
+    (1.0, np.inf, False),
+    (0.0, 1e-9, True),
+    (-0.0, 0.0, True),
+]
+
+
+@pytest.mark.parametrize(("result", "exact", "sound"), AGREEMENT)
+def test_nan_and_inf_belong_exactly_where_the_exact_value_has_them(result: float, exact: float, sound: bool) -> None:
+    terms = Terms(np.array([abs(exact)]), (1,))
+    ratio = error_ratio(np.array([result], np.float16), np.array([exact]), terms, HALF)
+    assert (ratio[0] <= 1) is sound or bool(ratio[0] <= 1) == sound
+
+
+def test_an_overflow_on_the_way_excuses_what_is_not_finite() -> None:
+    terms = Terms(np.array([1e39]), (2,))
+    assert error_ratio(np.array([np.inf], np.float32), np.array([1.0]), terms, SINGLE)[0] == 0
+    assert error_ratio(np.array([np.nan], np.float32), np.array([1.0]), terms, SINGLE)[0] == 0
