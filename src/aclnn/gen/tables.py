@@ -1,4 +1,4 @@
-"""The tables people read, in both languages: arguments, rules, products. Shared by `aclnn describe` and the documents."""
+"""The tables people read, in both languages: arguments, rules, products. `aclnn describe` and the docs share them."""
 
 from __future__ import annotations
 
