@@ -11,10 +11,27 @@ from aclnn.base.format import Format
 from aclnn.base.product import A2, CPU, Product
 from aclnn.base.scalar import scalar as number
 from aclnn.base.tensor import TensorSpec, dense
+from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill
 from aclnn.contract.check import check
-from aclnn.contract.expr import At, Attr, Dim, Dims, Formula, Is, Last, Limited, Not, Promoted, Rank
+from aclnn.contract.expr import (
+    Above,
+    At,
+    Attr,
+    Const,
+    Dim,
+    Dims,
+    Either,
+    ElementDim,
+    Formula,
+    Is,
+    Last,
+    Limited,
+    Not,
+    Promoted,
+    Rank,
+)
 from aclnn.contract.model import (
     HIDDEN,
     Op,
@@ -106,7 +123,7 @@ BROKEN = [
     ),
     ((length("many", 3),), {}, "many has 2 elements but must have 3 (3)"),
     ((length("sizes", Rank("x") + 1, 5),), {}, "sizes has 2 elements but must have 3 or 5 (rank of x + 1 or 5)"),
-    ((same_dtype("x", "many"),), {"many": (HALF, HALF)}, "many has dtype float16 but x has dtype float32"),
+    ((same_dtype("x", "many"),), {"many": (HALF, HALF)}, "many[0] has dtype float16 but x has dtype float32"),
     ((same_rank("x", "y"),), {"y": dense(FLOAT32, (), Format.ND)}, "y has rank 0 but x has rank 2"),
     ((same_format("x", "y"),), {"y": None, "x": OTHER, "out": HALF}, "out has dtype float16"),
     ((same_shape("x", "y"),), {"y": OTHER}, "y has shape [2, 4] but x has shape [2, 3]; the two must be equal"),
@@ -185,6 +202,23 @@ def test_conditions() -> None:
     assert (double + 1).text("zh") == "两倍mode + 1"
 
 
+def test_a_value_may_depend_on_a_condition() -> None:
+    size = Either(Attr("fast"), ElementDim("many", 1, 1), Const(7)) * 2
+    assert size.value(Call(values(), A2)) == 6
+    assert size.value(Call(values(fast=False), A2)) == 14
+    assert size.names() == ("fast", "many")
+    assert size.text("en") == "(many[1].shape[1] if fast else 7) × 2"
+    assert size.text("zh") == "（fast时many[1].shape[1]，否则7） × 2"
+
+
+def test_advice_is_said_of_the_calls_it_concerns_and_refuses_none() -> None:
+    advice = Advice(conditions=(Attr("fast"), Above(Attr("mode"), 3)), en="mode is {mode}", zh="mode是{mode}")
+    quiet, loud = Call(values(mode=3), A2), Call(values(mode=4), A2)
+    assert not advice.applies(quiet)
+    assert advice.applies(loud)
+    assert (advice.sentence(loud), advice.sentence(loud, "zh")) == ("mode is 4", "mode是4")
+
+
 def test_documentation_says_the_condition() -> None:
     rule = next(r for r in toy(when("fast", one_of("mode", 1, 2))).all_rules if r.kind == "OneOf")
     assert rule.statement("en") == "mode is 1 or 2 (when fast)"
@@ -232,7 +266,6 @@ def test_names_in_python() -> None:
 
 
 def test_values_rules_are_not_asked_in_phase_1() -> None:
-    from aclnn.contract.expr import Const
     from aclnn.contract.rules import Descending
 
     assert Descending(arg="x", most=Const(3)).stage is Stage.VALUE

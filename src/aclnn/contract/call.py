@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,3 +32,11 @@ class Call:
         if isinstance(value, tuple):
             return tuple(v for v in value if isinstance(v, TensorSpec))
         return ()
+
+    def named_specs(self, name: str) -> Iterator[tuple[str, TensorSpec]]:
+        """The same tensors, each with its name for a message: `params[3]` for an element of a list."""
+        value = self.values[name]
+        if isinstance(value, TensorSpec):
+            yield name, value
+        elif isinstance(value, tuple):
+            yield from ((f"{name}[{i}]", v) for i, v in enumerate(value) if isinstance(v, TensorSpec))

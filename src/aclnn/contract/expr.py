@@ -81,6 +81,20 @@ class Dim(OfArgument):
 
 
 @dataclass(frozen=True)
+class ElementDim(OfArgument):
+    """One dimension of one tensor of a list."""
+
+    index: int
+    axis: int
+
+    def value(self, call: Call) -> int:
+        return int(call[self.name][self.index].shape[self.axis])
+
+    def text(self, lang: str) -> str:
+        return f"{self.name}[{self.index}].shape[{self.axis}]"
+
+
+@dataclass(frozen=True)
 class Dims(OfArgument):
     """All dimensions of a tensor, or its last few."""
 
@@ -150,6 +164,27 @@ class Arithmetic(Expr):
 
 
 @dataclass(frozen=True)
+class Either(Expr):
+    """One value where a condition holds, another where it does not."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+    def value(self, call: Call) -> Any:
+        return (self.then if self.condition.value(call) else self.otherwise).value(call)
+
+    def text(self, lang: str) -> str:
+        condition, then, otherwise = (e.text(lang) for e in (self.condition, self.then, self.otherwise))
+        return (
+            f"({then} if {condition} else {otherwise})" if lang == "en" else f"（{condition}时{then}，否则{otherwise}）"
+        )
+
+    def names(self) -> tuple[str, ...]:
+        return self.condition.names() + self.then.names() + self.otherwise.names()
+
+
+@dataclass(frozen=True)
 class Promoted(Expr):
     """The name of the dtype that several tensors are computed as."""
 
@@ -213,6 +248,23 @@ class Is(Expr):
 
     def text(self, lang: str) -> str:
         return f"{self.inner.text(lang)} = {(' or ' if lang == 'en' else '或').join(map(str, self.among))}"
+
+    def names(self) -> tuple[str, ...]:
+        return self.inner.names()
+
+
+@dataclass(frozen=True)
+class Above(Expr):
+    """Whether a number is larger than a bound."""
+
+    inner: Expr
+    bound: float
+
+    def value(self, call: Call) -> bool:
+        return bool(self.inner.value(call) > self.bound)
+
+    def text(self, lang: str) -> str:
+        return f"{self.inner.text(lang)} > {self.bound}"
 
     def names(self) -> tuple[str, ...]:
         return self.inner.names()

@@ -11,6 +11,7 @@ from typing import Any
 from aclnn.base.dtype import DType, by_name
 from aclnn.base.format import Format
 from aclnn.base.tensor import TensorSpec, dense
+from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr, Promoted
 from aclnn.contract.rule import Rule, Stage
@@ -57,12 +58,12 @@ class Arg:
     optional: bool = False  # may be null
     when: Expr | None = None  # takes part only when this holds: not validated, read or written otherwise
     dtypes: tuple[DType, ...] = ()  # empty: those the product takes for the family
-    dtype_like: str | Promoted | None = None  # an output has the dtype of this argument …
+    dtype_like: str | Promoted | None = None  # the dtype is that of this argument …
     dtype_free: bool = False  # … or, free, only by default
     round_through: str = ""  # an output is rounded to the dtype of this argument before its own
     ranks: tuple[int, ...] = tuple(range(9))
     formats: FormatsByRank = ONLY_ND
-    shape: str | Expr | tuple[Expr, ...] | None = None  # an output's shape: that of an argument, or as computed
+    shape: str | Expr | tuple[Expr, ...] | None = None  # that of an argument, or as computed; an output has one
     default: Any = ...  # in Python
     keyword_only: bool = False
     python_scalar: bool = False  # Python may give one number for all axes of an array
@@ -154,6 +155,7 @@ class Op:
     zh: str
     args: tuple[Arg, ...]
     rules: tuple[Any, ...] = ()
+    advice: tuple[Advice, ...] = ()  # what the maker of a valid call should know: a warning, never a refusal
     pairs_with: str | None = None
     header: str = ""  # aclnnop/aclnn_<header>.h
     torch: str = ""  # the schema of the PyTorch operator

@@ -114,9 +114,9 @@ class DtypeIn(Rule):
 
     def broken(self, call: Call) -> Words | None:
         expected = self.dtypes or call.product.dtypes[self.family]
-        for spec in call.specs(self.arg):
+        for name, spec in call.named_specs(self.arg):
             if spec.dtype not in expected:
-                words = {"arg": self.arg, "dtype": spec.dtype, "product": call.product, "expected": Choice(expected)}
+                words = {"arg": name, "dtype": spec.dtype, "product": call.product, "expected": Choice(expected)}
                 return words | {"hint": self._hint(spec.dtype, call)}
         return None
 
@@ -160,9 +160,9 @@ class _Pair(Rule):
     def broken(self, call: Call) -> Words | None:
         targets = call.specs(self.second)
         expected = self._of(targets[0]) if targets else None
-        for spec in call.specs(self.first):
+        for name, spec in call.named_specs(self.first):
             if targets and self._of(spec) != expected:
-                return {"a": self._of(spec), "b": expected, **self.doc_words()}
+                return {"a": self._of(spec), "b": expected, **self.doc_words(), "first": name}
         return None
 
 
@@ -192,9 +192,9 @@ class RankIn(Rule):
     doc_zh = "{arg}的维数是{expected}"
 
     def broken(self, call: Call) -> Words | None:
-        for spec in call.specs(self.arg):
+        for name, spec in call.named_specs(self.arg):
             if spec.rank not in self.ranks:
-                return {"rank": spec.rank, "shape": spec.shape, **self.doc_words()}
+                return {"rank": spec.rank, "shape": spec.shape, **self.doc_words(), "arg": name}
         return None
 
     def doc_words(self) -> Words:
@@ -228,10 +228,10 @@ class FormatIn(Rule):
     doc_zh = "{arg}的数据格式是{formats}"
 
     def broken(self, call: Call) -> Words | None:
-        for spec in call.specs(self.arg):
+        for name, spec in call.named_specs(self.arg):
             expected = dict(self.by_rank).get(spec.rank, ())
             if expected and spec.format not in expected:
-                words = {"arg": self.arg, "format": spec.format, "rank": spec.rank}
+                words = {"arg": name, "format": spec.format, "rank": spec.rank}
                 return words | {"expected": Choice(expected)}
         return None
 
@@ -360,13 +360,10 @@ class SameShape(_Pair):
     doc_zh = "{first}与{second}的shape一致"
 
     def broken(self, call: Call) -> Words | None:
-        pairs = zip(call.specs(self.first), call.specs(self.second), strict=True)
-        is_list = isinstance(call[self.first], tuple) and not isinstance(call[self.first], TensorSpec)
-        for i, (mine, theirs) in enumerate(pairs):
+        pairs = zip(call.named_specs(self.first), call.named_specs(self.second), strict=True)
+        for (first, mine), (second, theirs) in pairs:
             if mine.shape != theirs.shape:
-                place = f"[{i}]" if is_list else ""
-                names = {"first": self.first + place, "second": self.second + place}
-                return {"a": mine.shape, "b": theirs.shape, **names}
+                return {"first": first, "a": mine.shape, "second": second, "b": theirs.shape}
         return None
 
 
@@ -392,11 +389,9 @@ class ShapeIs(Rule):
         return tuple(value[index] if value and isinstance(value[0], tuple) else value)
 
     def broken(self, call: Call) -> Words | None:
-        is_list = not isinstance(call[self.arg], TensorSpec)
-        for i, spec in enumerate(call.specs(self.arg)):
+        for i, (name, spec) in enumerate(call.named_specs(self.arg)):
             expected = self.expected(call, i)
             if spec.shape != expected:
-                name = f"{self.arg}[{i}]" if is_list else self.arg
                 return {"actual": spec.shape, "expected": expected, **self.doc_words(), "arg": name}
         return None
 
@@ -417,10 +412,10 @@ class InsideStorage(Rule):
     doc_zh = "{arg}的视图不超出其存储范围"
 
     def broken(self, call: Call) -> Words | None:
-        for spec in call.specs(self.arg):
+        for name, spec in call.named_specs(self.arg):
             if not spec.inside_storage:
                 low, high = spec.extent()
-                return {"arg": self.arg, "low": low, "high": high, "storage": spec.storage}
+                return {"arg": name, "low": low, "high": high, "storage": spec.storage}
         return None
 
 
@@ -434,10 +429,10 @@ class NoSelfOverlap(Rule):
     doc_zh = "{arg}的任意两个下标不指向同一元素"
 
     def broken(self, call: Call) -> Words | None:
-        for spec in call.specs(self.arg):
+        for name, spec in call.named_specs(self.arg):
             meets = meets_itself(spec.shape, spec.strides)
             if meets is not False:
-                words = {"arg": self.arg, "shape": spec.shape, "strides": spec.strides}
+                words = {"arg": name, "shape": spec.shape, "strides": spec.strides}
                 return words | {"finding": _MEETS if meets else _TOO_MANY}
         return None
 
@@ -459,8 +454,8 @@ class Descending(Rule):
     arg: str
     most: Expr
     stage: Stage = Stage.VALUE
-    en = "{arg}[{index}] is {value}; the elements must lie in 0..{limit} and not increase"
-    zh = "{arg}[{index}]是{value}；各元素应在0..{limit}内且不递增"
+    en = "{arg}[{index}] is {value}{before}; the elements must lie in 0..{limit} ({most}) and not increase"
+    zh = "{arg}[{index}]是{value}{before}；各元素应在0..{limit}（{most}）内且不递增"
     doc_en = "the elements of {arg} lie in 0..{most} and do not increase (checked when the work runs)"
     doc_zh = "{arg}的元素在0..{most}内且不递增（执行时检查）"
 
@@ -471,7 +466,9 @@ class Descending(Rule):
         if not wrong.any():
             return None
         index = int(wrong.argmax())
-        return {"arg": self.arg, "index": index, "value": int(values[index]), "limit": limit}
+        before = "" if index == 0 else Bilingual(f" after {values[index - 1]}", f"（前一个元素是{values[index - 1]}）")
+        found = {"index": index, "value": int(values[index]), "before": before, "limit": limit}
+        return found | self.doc_words()
 
 
 # --- what no kind can say ------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 from aclnn.base.adopt import adopt
 from aclnn.base.geometry import Array, overlap, same_view
 from aclnn.base.status import AclnnError, Status
+from aclnn.base.tensor import TensorSpec
 from aclnn.contract.check import Violation
 from aclnn.contract.model import Arg, Op
 from aclnn.runtime.plan import Plan
@@ -76,7 +77,7 @@ class Executor:
             choices = ", ".join(a.snake for a in op.tensors)
             raise parameter(op, f"there is no tensor {name!r}; choose one of {choices}", name)
         arg = op.tensors[position]
-        planned = self.plan.call[arg.name] if index is None else self.plan.call[arg.name][index]
+        planned = self._planned(arg, index)
         given = adopt(array, arg.name, writable=arg.out)
         if planned is None or (given.spec.dtype, given.spec.shape, given.spec.strides) != planned[:3]:
             raise parameter(
@@ -90,6 +91,18 @@ class Executor:
         else:
             self._views[position] = [*self._views[position]]
             self._views[position][index] = given.view
+
+    def _planned(self, arg: Arg, index: int | None) -> TensorSpec | None:
+        """What a tensor, or an element of a list, was planned as."""
+        planned: Any = self.plan.call[arg.name]
+        if arg.kind == "tensor":
+            if index is not None:
+                raise parameter(self.plan.op, f"{arg.name} is one tensor; index is {index} but must be None", "index")
+            return planned  # type: ignore[no-any-return]
+        if index is None or not 0 <= index < len(planned):
+            text = f"{arg.name} is a list of {len(planned)}; index is {index} but must be 0..{len(planned) - 1}"
+            raise parameter(self.plan.op, text, "index")
+        return planned[index]  # type: ignore[no-any-return]
 
     def _bound_views(self) -> list[Any]:
         return [v if used else None for v, used in zip(self._views, self.plan.taking_part, strict=True)]
@@ -120,37 +133,41 @@ def execute(plan: Plan, run: Any, scratch: Array | None, views: Views) -> None:
 
 def check_addresses(op: Op, views: Views, scratch: Array | None = None) -> None:
     """What only addresses can say: no output may overlap an input, another output or the workspace."""
-    found = [(arg, view) for arg, view in _every_view(op, views) if view.size]
-    ranges = sorted((*_byte_range(view), i) for i, (_, view) in enumerate(found))
+    found = [(arg, name, view) for arg, name, view in _every_view(op, views) if view.size]
+    ranges = sorted((*_byte_range(view), i) for i, (_, _, view) in enumerate(found))
     reaching: list[tuple[int, int]] = []  # (end, index) of ranges that may still meet the next one
     for low, high, i in ranges:
         reaching = [(end, j) for end, j in reaching if end > low]
         for _, j in reaching:
-            _check_pair(op, *found[j], *found[i])
+            _check_pair(op, found[j], found[i])
         reaching.append((high, i))
     if scratch is not None:
-        for arg, view in found:
+        for arg, name, view in found:
             if arg.out and np.may_share_memory(view, scratch):
-                raise parameter(op, f"{arg.name} overlaps the workspace; the two must be apart", arg.name)
+                raise parameter(op, f"{name} overlaps the workspace; the two must be apart", arg.name)
 
 
-def _check_pair(op: Op, first: Arg, a: Array, second: Arg, b: Array) -> None:
+NamedView = tuple[Arg, str, Array]
+"""A tensor's argument, its name for a message (`params[3]` in a list), its memory."""
+
+
+def _check_pair(op: Op, one: NamedView, other: NamedView) -> None:
+    (first, _, a), (second, _, b) = one, other
     if not (first.out or second.out) or not overlap(a, b):
         return
     if op.in_place and first.out != second.out and same_view(a, b):
         return
     allowed = "may only be the same view or apart" if op.in_place else "must be apart"
-    out, other = (first, second) if first.out else (second, first)
-    raise parameter(op, f"{out.name} overlaps {other.name} in memory; the two {allowed}", out.name)
+    (arg, out, _), (_, met, _) = (one, other) if first.out else (other, one)
+    raise parameter(op, f"{out} overlaps {met} in memory; the two {allowed}", arg.name)
 
 
-def _every_view(op: Op, views: Views) -> Iterator[tuple[Arg, Array]]:
+def _every_view(op: Op, views: Views) -> Iterator[NamedView]:
     for arg, view in zip(op.tensors, views, strict=True):
-        if view is None:
-            continue
-        for one in view if isinstance(view, (list, tuple)) else (view,):
-            if one is not None:
-                yield arg, one
+        if isinstance(view, (list, tuple)):
+            yield from ((arg, f"{arg.name}[{i}]", one) for i, one in enumerate(view) if one is not None)
+        elif view is not None:
+            yield arg, arg.name, view
 
 
 def _byte_range(view: Array) -> tuple[int, int]:

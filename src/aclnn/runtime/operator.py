@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -39,6 +40,7 @@ class Operator:
         start = time.perf_counter()
         binding = Binding(self.op, given, out, settings.current_product(product), settings.current_engine(engine))
         plan = binding.plan
+        _pass_on(plan.advice)
         views = [v if used else None for v, used in zip(binding.views(), plan.taking_part, strict=True)]
         if out is not None:
             check_addresses(self.op, views)
@@ -54,6 +56,7 @@ class Operator:
     ) -> Executor:
         start = time.perf_counter()
         binding = Binding(self.op, given, out, settings.current_product(product), settings.current_engine(engine))
+        _pass_on(binding.plan.advice)
         plan_us = (time.perf_counter() - start) * 1e6
         return Executor(binding.plan, binding.views(), repeatable=repeatable, result=binding.result, plan_us=plan_us)
 
@@ -146,6 +149,12 @@ class Binding:
         if spec.format is Format.UNDEFINED:
             spec = spec._replace(format=arg.default_format(spec.rank))
         return spec, taken.view
+
+
+def _pass_on(advice: tuple[str, ...]) -> None:
+    """Warns whoever called the operator: above here are `_call` or `_plan`, and the generated method."""
+    for text in advice:
+        warnings.warn(text, UserWarning, stacklevel=4)
 
 
 def _listed(arg: Arg, value: Any) -> list[Any]:

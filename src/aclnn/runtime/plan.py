@@ -50,6 +50,12 @@ class Plan:
         """The rules that only the data can answer."""
         return tuple(r for r in self.op.all_rules if isinstance(r, Descending) and self.call[r.arg] is not None)
 
+    @cached_property
+    def advice(self) -> tuple[str, ...]:
+        """What the maker of this valid call should know."""
+        found = (a.sentence(self.call) for a in self.op.advice if a.applies(self.call))
+        return tuple(f"{self.op.name}: {text}." for text in found)
+
     def explain(self) -> str:
         """Which kernel runs, and who said no and why."""
         lines = [f"{self.op.name} on {self.call.product}: kernel {self.kernel}, workspace {self.workspace_size} bytes"]
@@ -62,6 +68,14 @@ def make_plan(op: Op, call: Call, engine: str, threads: int) -> Plan:
     if violation is not None:
         raise violation.error()
     _warn_if_documented_contiguous(op, call)
+    plan = _choose(op, call, engine, threads)
+    for text in plan.advice:
+        log.warning("%s", text)
+    return plan
+
+
+def _choose(op: Op, call: Call, engine: str, threads: int) -> Plan:
+    """The plan of the first kernel that takes the call."""
     if not any(_has_elements(call, a) for a in op.outputs):
         return Plan(op, call, "nothing to compute", (), Prepared(lambda: _run_nothing))
     refused: list[tuple[str, str]] = []
