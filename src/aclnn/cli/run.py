@@ -85,9 +85,17 @@ def _run_operator(op: Op, given: dict[str, str], check: bool, out: Path | None) 
             raise invalid(f"{op.name} has no argument {name!r}; its inputs are {shown}.")
     values = {known[name]: _argument(op, known[name], text) for name, text in given.items()}
     defaults = {a.name: a.default for a in op.inputs if a.default is not ...}
+    _refuse_missing(op, {**defaults, **values})
     binding = Binding(op, {**defaults, **values}, None, settings.current_product(), settings.current_engine())
     arrays = dict(zip((a.name for a in op.tensors), binding.views(), strict=True))
     _finish(op, binding, arrays, check, out)
+
+
+def _refuse_missing(op: Op, given: dict[str, Any]) -> None:
+    needed = [a.name for a in op.inputs if not a.optional and a.when is None and a.python != HIDDEN]
+    missing = [name for name in needed if name not in given]
+    if missing:
+        raise invalid(f"{op.name} also needs {', '.join(missing)}; give each as --arg name=value.")
 
 
 def _finish(op: Op, binding: Any, arrays: dict[str, Any], check: bool, out: Path | None) -> None:

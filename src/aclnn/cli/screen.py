@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sized
 from typing import TypeVar
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -18,16 +19,23 @@ errors = Console(stderr=True)
 
 
 def print_table(rows: Rows, title: str = "") -> None:
-    """A table on a terminal; tab-separated lines otherwise, so that other programs can read them."""
+    """A ruled table on a terminal; aligned plain lines otherwise, for logs."""
     head, body = rows
     if not console.is_terminal:
-        for line in (head, *body):
-            print("\t".join(line))
+        print(f"{title}:" if title else "", end="\n" if title else "")
+        _print_plain([head, *body])
         return
     table = Table(*head, title=title or None, title_justify="left", header_style="bold")
     for row in body:
         table.add_row(*row)
     console.print(table)
+
+
+def _print_plain(lines: list[tuple[str, ...]]) -> None:
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = (set_cell_size(cell, width) for cell, width in zip(line, widths, strict=True))
+        print("  ".join(padded).rstrip())
 
 
 def progress(items: Iterable[T], total: Sized, label: str) -> Iterator[T]:

@@ -7,12 +7,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from aclnn.gen import operators
+from aclnn.gen import operators, readme
 
 PACKAGE = Path(__file__).resolve().parents[1]
+ROOT = PACKAGE.parents[1]
 
 TARGETS: dict[Path, Callable[[], str]] = {
     PACKAGE / "_operators.py": operators.render,
+    ROOT / "README.md": lambda: readme.render(ROOT / "README.md", "en"),
+    ROOT / "README.zh.md": lambda: readme.render(ROOT / "README.zh.md", "zh"),
 }
 
 
@@ -26,7 +29,7 @@ def main(arguments: list[str]) -> int:
         if "--check" not in arguments:
             path.write_text(text, encoding="utf-8")
     for path in stale:
-        print(("stale: " if "--check" in arguments else "wrote ") + str(path.relative_to(PACKAGE.parent)))
+        print(("stale: " if "--check" in arguments else "wrote ") + str(path.relative_to(ROOT)))
     return 1 if stale and "--check" in arguments else 0
 
 

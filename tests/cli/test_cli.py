@@ -1,0 +1,138 @@
+"""The command line as a person uses it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aclnn import __version__, ops
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def aclnn(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from aclnn.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def test_alone_it_says_what_to_do_first() -> None:
+    ended = aclnn()
+    assert ended.returncode == 0
+    assert "aclnn describe aclnnEluBackward" in ended.stdout
+    assert aclnn("--version").stdout.strip() == __version__
+
+
+@pytest.mark.parametrize("command", ["ops", "describe", "run", "env"])
+def test_every_help_ends_with_an_example(command: str) -> None:
+    ended = aclnn(command, "--help")
+    assert ended.returncode == 0
+    assert ended.stdout.strip().splitlines()[-1].strip().startswith(f"Example: aclnn {command}")
+
+
+def test_ops_lists_every_operator_and_product() -> None:
+    english, chinese = aclnn("ops").stdout, aclnn("ops", "--lang", "zh").stdout
+    for op in ops.all_ops():
+        assert op.name in english
+        assert op.zh in chinese
+    assert "Atlas A3" in english
+
+
+@pytest.mark.parametrize("op", ops.all_ops(), ids=str)
+def test_describe_shows_prototype_arguments_and_rules_in_both_languages(op: ops.Op) -> None:
+    for lang in ("en", "zh"):
+        shown = aclnn("describe", op.name, "--lang", lang).stdout
+        assert f"{op.name}GetWorkspaceSize(" in shown
+        for arg in op.args:
+            assert arg.name in shown
+        assert shown.count("16100") >= len(op.all_rules) / 2
+
+
+def test_env_names_versions_and_settings() -> None:
+    shown = aclnn("env").stdout
+    for fact in ("aclnn-cpu", "numpy", "product", "Atlas A2", "threads"):
+        assert fact in shown
+
+
+def test_run_on_files(tmp_path: Path) -> None:
+    np.save(tmp_path / "y.npy", np.array([-2, -1, 0, 1], np.float32))
+    arguments = ["gradOutput=y.npy", "alpha=1.0", "scale=1", "input_scale=1", "isResult=true", "selfOrResult=y.npy"]
+    options = [word for a in arguments for word in ("--arg", a)]
+    ended = aclnn("run", "aclnnEluBackward", *options, "--check", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "[ 2. -0.  0.  1.]" in ended.stdout
+    assert "pass" in ended.stdout
+    ended = aclnn("run", "elu_backward", *options, "-o", "saved", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "saved" / "elu_backward.npz").exists()
+
+
+def test_run_on_a_table_checks_and_saves(tmp_path: Path) -> None:
+    table = tmp_path / "cases.csv"
+    table.write_text(
+        "op,case,dtype,product,sizes\n"
+        "# a comment\n"
+        "aclnnEluBackward,one,float16,,shape=3x4 alpha=0.5\n"
+        "elu_backward,two,float64,cpu,shape=5 is_result=true\n"
+        "aclnnEluBackward,three,,,shape=scalar\n"
+    )
+    ended = aclnn("run", str(table), "--check", "-o", str(tmp_path / "out"))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "3 passed, 0 failed" in ended.stdout
+    assert len(list((tmp_path / "out").glob("*.npz"))) == 3
+
+
+def test_a_refused_case_is_a_failure_with_its_sentence(tmp_path: Path) -> None:
+    table = tmp_path / "cases.csv"
+    table.write_text("op,case,sizes\naclnnEluBackward,bad,shape=3 alpha=-1 is_result=true\n")
+    ended = aclnn("run", str(table))
+    assert ended.returncode == 1
+    assert "line 2 (bad): aclnnEluBackward: alpha is -1; it must be ≥ 0." in ended.stdout
+
+
+BAD_TABLES = {
+    "no such operator": ("op\naclnnNope\n", "line 2: there is no operator 'aclnnNope'; choose one of"),
+    "no such column": ("op,colour\naclnnEluBackward,red\n", "columns op, colour; they must be among op, case"),
+    "no such size": ("op,sizes\naclnnEluBackward,width=3\n", "line 2: there is no size 'width'; choose among shape"),
+    "no such dtype": ("op,dtype\naclnnEluBackward,float7\n", "line 2: there is no dtype 'float7'"),
+    "not an assignment": ("op,sizes\naclnnEluBackward,shape\n", "'shape' is not of the form name=value"),
+    "not a number": ("op,sizes\naclnnEluBackward,alpha=big\n", "'big' is not a number"),
+    "too many cells": ("op,sizes\naclnnEluBackward,a,b\n", "3 cells under 2 columns"),
+    "empty": ("", "(none)"),
+    "only a head": ("op,sizes\n", "has no case"),
+    "no such product": ("op,product\naclnnEluBackward,A9\n", "there is no product 'A9'"),
+    "binary": ("\x00\x01\x02", "columns"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_TABLES)
+def test_a_bad_table_is_refused_with_line_and_reason(kind: str, tmp_path: Path) -> None:
+    text, says = BAD_TABLES[kind]
+    table = tmp_path / "cases.csv"
+    table.write_text(text)
+    ended = aclnn("run", str(table))
+    assert ended.returncode == 2
+    assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "nowhere.csv"], "nowhere.csv cannot be read"),
+        (["run", "aclnnEluBackward", "--arg", "gradOutput"], "not of the form name=value"),
+        (["run", "aclnnEluBackward", "--arg", "colour=red"], "has no argument 'colour'; its inputs are gradOutput"),
+        (["run", "aclnnEluBackward", "--arg", "gradOutput=no.npy"], "no.npy cannot be read as a .npy file"),
+        (["run", "aclnnEluBackward", "--arg", "alpha=1"], "also needs gradOutput, scale, inputScale, isResult, selfOrResult; give each"),
+        (["run", "aclnnEluBackward", "--engine", "gpu"], "there is no engine 'gpu'; choose one of auto"),
+        (["describe", "aclnnNope"], "there is no operator 'aclnnNope'; choose one of"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(arguments: list[str], says: str) -> None:
+    ended = aclnn(*arguments)
+    assert ended.returncode == 2
+    assert says in ended.stderr
+    assert "Traceback" not in ended.stderr
