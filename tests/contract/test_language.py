@@ -26,9 +26,9 @@ from aclnn.contract.expr import (
     ElementDim,
     Formula,
     Is,
-    Last,
     Limited,
     Not,
+    PlaneOf,
     Promoted,
     Rank,
 )
@@ -121,7 +121,7 @@ BROKEN = [
         {"out": values()["x"]._replace(strides=(1, 1))},
         "out has shape [2, 3] and strides [1, 1], so two indexes meet the same",
     ),
-    ((length("many", 3),), {}, "many has 2 elements but must have 3 (3)"),
+    ((length("many", 3),), {}, "many has 2 elements but must have 3."),
     ((length("sizes", Rank("x") + 1, 5),), {}, "sizes has 2 elements but must have 3 or 5 (rank of x + 1 or 5)"),
     ((same_dtype("x", "many"),), {"many": (HALF, HALF)}, "many[0] has dtype float16 but x has dtype float32"),
     ((same_rank("x", "y"),), {"y": dense(FLOAT32, (), Format.ND)}, "y has rank 0 but x has rank 2"),
@@ -132,7 +132,7 @@ BROKEN = [
         {},
         "many[0] has shape [2, 3] but must have shape [3, 3] ([x.shape[1], 3])",
     ),
-    ((between("sizes", 1, 1),), {}, "sizes is [1, 2]; it must be 1"),
+    ((between("sizes", 1, 1),), {}, "sizes is [1, 2]; each element must be 1"),
     ((between("mode", 1, 3),), {}, "mode is 0; it must be 1..3"),
     ((at_least("factor", 2),), {}, "factor is 1; it must be ≥ 2"),
     (
@@ -144,7 +144,7 @@ BROKEN = [
     ((when("fast", one_of("mode", 1)),), {}, "mode is 0; it must be 1 when fast"),
     ((equal(Dim("x", 0) * 2, Dim("y", 1)),), {}, "x.shape[0] × 2 is 4 but y.shape[1] is 3; the two must be equal"),
     ((equal(Dims("x"), Attr("sizes")),), {}, "x.shape is [2, 3] but sizes is [1, 2]"),
-    ((equal(Last("sizes", 1), Dims("x", 2)),), {}, "sizes (H, W) is [2] but x kernel size is []"),
+    ((equal(PlaneOf(Attr("sizes")), Dims("x", 1)),), {}, "sizes (H, W) is [1, 2] but x.shape[1:] is [3]"),
     ((multiple(Dim("x", 1), Dim("x", 0)),), {}, "x.shape[1] is 3, which x.shape[0] = 2 does not divide"),
 ]
 

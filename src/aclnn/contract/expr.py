@@ -96,31 +96,33 @@ class ElementDim(OfArgument):
 
 @dataclass(frozen=True)
 class Dims(OfArgument):
-    """All dimensions of a tensor, or its last few."""
+    """The dimensions of a tensor, all of them or those from one axis on."""
 
-    last: int | None = None
+    start: int = 0
 
     def value(self, call: Call) -> tuple[int, ...]:
         shape: tuple[int, ...] = call[self.name].shape
-        return shape if self.last is None else shape[2:][-self.last :]
+        return shape[self.start :]
 
     def text(self, lang: str) -> str:
-        if self.last is None:
-            return f"{self.name}.shape"
-        return f"{self.name} kernel size" if lang == "en" else f"{self.name}的卷积核大小"
+        return f"{self.name}.shape[{self.start}:]" if self.start else f"{self.name}.shape"
 
 
 @dataclass(frozen=True)
-class Last(OfArgument):
-    """The last few elements of an array attribute."""
+class PlaneOf(Expr):
+    """What a per-axis array says of H and W: all of it but the first of three entries, which is D (L counts as W)."""
 
-    count: int
+    entries: Expr
 
     def value(self, call: Call) -> tuple[int, ...]:
-        return tuple(call[self.name])[-self.count :]
+        entries: tuple[int, ...] = self.entries.value(call)
+        return entries[1:] if len(entries) == 3 else entries
 
     def text(self, lang: str) -> str:
-        return f"{self.name} (H, W)" if lang == "en" else f"{self.name}（H、W方向）"
+        return f"{self.entries.text(lang)} (H, W)" if lang == "en" else f"{self.entries.text(lang)}（H、W方向）"
+
+    def names(self) -> tuple[str, ...]:
+        return self.entries.names()
 
 
 @dataclass(frozen=True)
@@ -278,7 +280,7 @@ class Limited(Expr):
         return call.product.limited
 
     def text(self, lang: str) -> str:
-        return "on NPU products" if lang == "en" else "NPU产品"
+        return "the product is an NPU" if lang == "en" else "产品为NPU"
 
 
 def lift(value: Expr | Any) -> Expr:

@@ -66,7 +66,7 @@ class Arg:
     shape: str | Expr | tuple[Expr, ...] | None = None  # that of an argument, or as computed; an output has one
     default: Any = ...  # in Python
     keyword_only: bool = False
-    python_scalar: bool = False  # Python may give one number for all axes of an array
+    python_axes: Expr | None = None  # Python may give one number for all entries of an array: so many there are
     domain: str = "normal"  # what test data look like: normal, gate (0..1), tanh (-1..1)
     contiguous_documented: bool = False  # the vendor's page says contiguous only; strided works here all the same
 

@@ -81,16 +81,21 @@ class Rule:
         return all(condition.value(call) for condition in self.conditions)
 
     def sentence(self, words: Words, lang: str) -> str:
-        return (self.en if lang == "en" else self.zh).format(**{k: say(v, lang) for k, v in words.items()})
+        """What is wrong, and under which conditions it is: "stride is 0; it must be ≥ 1 when transposed"."""
+        text = (self.en if lang == "en" else self.zh).format(**{k: say(v, lang) for k, v in words.items()})
+        return text + (f" {self._when(lang)}" if self.conditions and lang == "en" else self._when(lang))
 
     def statement(self, lang: str) -> str:
         """The rule as the documentation says it."""
         words = {k: say(v, lang) for k, v in self.doc_words().items()}
         text = (self.doc_en if lang == "en" else self.doc_zh).format(**words)
+        return text + (f" ({self._when(lang)})" if self.conditions and lang == "en" else self._when(lang))
+
+    def _when(self, lang: str) -> str:
         if not self.conditions:
-            return text
-        when_ = (" and " if lang == "en" else "且").join(c.text(lang) for c in self.conditions)
-        return f"{text} (when {when_})" if lang == "en" else f"{text}（{when_}时）"
+            return ""
+        joined = (" and " if lang == "en" else "且").join(c.text(lang) for c in self.conditions)
+        return f"when {joined}" if lang == "en" else f"（{joined}时）"
 
 
 def say(value: Any, lang: str) -> str:
@@ -140,6 +145,8 @@ class Range:
         return (self.low is None or number >= self.low) and (self.high is None or number <= self.high)
 
     def __str__(self) -> str:
+        if self.low is None:
+            return f"≤ {self.high}"
         if self.high is None:
             return f"≥ {self.low}"
         return f"{self.low}" if self.low == self.high else f"{self.low}..{self.high}"

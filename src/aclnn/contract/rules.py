@@ -13,7 +13,7 @@ from aclnn.base.product import CPU, PRODUCTS
 from aclnn.base.status import Status
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.contract.expr import Expr
+from aclnn.contract.expr import Const, Expr
 from aclnn.contract.rule import Bilingual, Choice, Range, Rule, Stage, Words, say
 
 # --- null ----------------------------------------------------------------------------------------------------------
@@ -82,15 +82,25 @@ class Length(Rule):
     arg: str
     lengths: tuple[Expr, ...]
     stage: Stage = Stage.LIST
-    en = "{arg} has {count} elements but must have {expected} ({formula})"
-    zh = "{arg}有{count}个元素，但应有{expected}个（{formula}）"
+    en = "{arg} has {count} elements but must have {expected}{formula_if_any}"
+    zh = "{arg}有{count}个元素，但应有{expected}个{formula_if_any}"
     doc_en = "{arg} has {formula} elements"
     doc_zh = "{arg}的长度为{formula}"
 
     def broken(self, call: Call) -> Words | None:
         expected = tuple(e.value(call) for e in self.lengths)
         count = len(call[self.arg])
-        return None if count in expected else {"count": count, "expected": Choice(expected), **self.doc_words()}
+        if count in expected:
+            return None
+        words = {"arg": self.arg, "count": count, "expected": Choice(expected)}
+        return words | {"formula_if_any": self._formula_if_any()}
+
+    def _formula_if_any(self) -> Bilingual:
+        """Where the number comes from, unless it is a constant that has just been said."""
+        if all(isinstance(e, Const) for e in self.lengths):
+            return Bilingual("", "")
+        formula = Choice(self.lengths)
+        return Bilingual(f" ({formula.text('en')})", f"（{formula.text('zh')}）")
 
     def doc_words(self) -> Words:
         return {"arg": self.arg, "formula": Choice(self.lengths)}
@@ -262,15 +272,22 @@ class Between(Rule):
     what: Expr
     range: Range
     stage: Stage = Stage.ATTRIBUTE
-    en = "{what} is {value}; it must be {range}"
-    zh = "{what}是{value}；应为{range}"
+    en = "{what} is {value}; {each} must be {range}"
+    zh = "{what}是{value}；{each}应为{range}"
     doc_en = "{what} is {range}"
     doc_zh = "{what}取值为{range}"
 
     def broken(self, call: Call) -> Words | None:
         value = self.what.value(call)
-        each = value if isinstance(value, tuple) else (value,)
-        return None if all(map(self.range.holds, each)) else {"value": value, **self.doc_words()}
+        if isinstance(value, tuple):
+            holds, each = all(map(self.range.holds, value)), _EACH_ELEMENT
+        else:
+            holds, each = self.range.holds(value), _IT
+        return None if holds else {"value": value, "each": each, **self.doc_words()}
+
+
+_IT = Bilingual("it", "")
+_EACH_ELEMENT = Bilingual("each element", "每个元素")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,18 +314,14 @@ class OneOf(Rule):
     arg: str
     among: tuple[Any, ...]
     stage: Stage = Stage.ATTRIBUTE
-    en = "{arg} is {value}; it must be {expected}{why}"
-    zh = "{arg}是{value}；应为{expected}{why}"
+    en = "{arg} is {value}; it must be {expected}"
+    zh = "{arg}是{value}；应为{expected}"
     doc_en = "{arg} is {expected}"
     doc_zh = "{arg}取值为{expected}"
 
     def broken(self, call: Call) -> Words | None:
         value = call[self.arg]
-        if value in self.among:
-            return None
-        en = "".join(f" when {c.text('en')}" for c in self.conditions)
-        zh = "".join(f"（{c.text('zh')}时）" for c in self.conditions)
-        return {"value": value, "why": Bilingual(en, zh), **self.doc_words()}
+        return None if value in self.among else {"value": value, **self.doc_words()}
 
     def doc_words(self) -> Words:
         return {"arg": self.arg, "expected": Choice(self.among)}

@@ -81,10 +81,11 @@ def _parameters(shown: list[Arg]) -> str:
 
 
 def _type(arg: Arg) -> str:
-    if arg.kind == "int_array" and arg.python_scalar:
+    if arg.kind == "int_array" and arg.python_axes is not None:
         return "Sequence[int] | int"
     text = _TYPES.get(arg.kind, "int")
-    return f"{text} | None" if (arg.optional or arg.default is None) and not arg.out else text
+    may_be_none = arg.optional or arg.when is not None or arg.default is None
+    return f"{text} | None" if may_be_none and not arg.out else text
 
 
 def _arguments(shown: list[Arg]) -> str:

@@ -20,6 +20,7 @@ from aclnn.base.status import AclnnError, invalid
 from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.call import Call, Value
 from aclnn.contract.check import check
+from aclnn.contract.expr import Expr
 from aclnn.contract.model import BY_VALUE, Arg, Op
 from aclnn.runtime import settings
 from aclnn.runtime.executor import VERBOSE, Executor, check_addresses, execute, parameter, report
@@ -138,7 +139,15 @@ class Binding:
             adopted = [self._adopt(arg, v, f"{arg.name}[{i}]") for i, v in enumerate(_listed(arg, value))]
             self.memory[arg.name] = [view for _, view in adopted]
             return tuple(spec for spec, _ in adopted)
+        if arg.python_axes is not None and _is_one(value):
+            value = [value] * self._count(arg.python_axes)
         return _ATTRIBUTES[arg.kind](arg, value)  # type: ignore[no-any-return]
+
+    def _count(self, axes: Expr) -> int:
+        """How many axes there are; none while a tensor that says it is absent, which a rule will refuse."""
+        if any(self.values[name] is None for name in axes.names()):
+            return 0
+        return int(axes.value(Call(self.values, self.product)))
 
     def _adopt(self, arg: Arg, value: Any, name: str) -> tuple[TensorSpec | None, Array | None]:
         if value is None:
@@ -161,6 +170,11 @@ def _listed(arg: Arg, value: Any) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         raise invalid(f"{arg.name} is {kind_of(value)}; it must be a list of arrays.")
     return list(value)
+
+
+def _is_one(value: Any) -> bool:
+    """Whether a value is one number, not a sequence of them."""
+    return isinstance(value, (int, float)) or getattr(value, "ndim", None) == 0
 
 
 def _integer(arg: Arg, value: Any) -> int:
@@ -191,7 +205,7 @@ def _flags(arg: Arg, value: Any) -> tuple[bool, ...]:
 
 
 def _elements(arg: Arg, value: Any) -> list[Any]:
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__") or _is_one(value):
         raise invalid(f"{arg.name} is {kind_of(value)}; it must be a sequence.")
     return list(value)
 
