@@ -29,7 +29,7 @@ def test_python_call_plan_and_stream() -> None:
 
 
 def test_a_refusal_has_a_code_and_a_sentence() -> None:
-    with pytest.raises(aclnn.AclnnError, match="alpha is -1; it must be ≥ 0") as refused:
+    with pytest.raises(aclnn.AclnnError, match="alpha is -1; it must be ≥ 0 when isResult") as refused:
         aclnn.elu_backward(X, -1.0, 1.0, 1.0, True, X)
     assert refused.value.code == 161002
 
