@@ -16,6 +16,7 @@ Number = float | np.generic
 
 __all__ = [
     "elu_backward",
+    "thnn_fused_lstm_cell_backward",
 ]
 
 
@@ -90,3 +91,76 @@ class _EluBackward(Operator):
 
 
 elu_backward = _EluBackward("aclnnEluBackward")
+
+
+class _ThnnFusedLstmCellBackward(Operator):
+    """Gradient of the LSTM cell behind its matrix products: of the four gates, the cell state and the bias.
+
+    grad_hy: Gradient of the hidden state hy, [B, H]; null is zeros.
+    grad_cy: Gradient of the new cell state cy, [B, H]; null is zeros.
+    cx: The old cell state, [B, H].
+    cy: The new cell state, [B, H].
+    storage: The activated gates i, f, g, o side by side, [B, 4H].
+    has_bias: Whether gradBiasOut is computed; if not it may be null and is never written.
+    """
+
+    def __call__(
+        self,
+        grad_hy: A | None,
+        grad_cy: A | None,
+        cx: A,
+        cy: A,
+        storage: A,
+        has_bias: bool,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+    ) -> tuple[A, A, A | None]:
+        result: tuple[A, A, A | None] = self._call(
+            {
+                "gradHyOptional": grad_hy,
+                "gradCOptional": grad_cy,
+                "cx": cx,
+                "cy": cy,
+                "storage": storage,
+                "hasBias": has_bias,
+            },
+            out,
+            product,
+            engine,
+        )
+        return result
+
+    def plan(
+        self,
+        grad_hy: A | None,
+        grad_cy: A | None,
+        cx: A,
+        cy: A,
+        storage: A,
+        has_bias: bool,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+        repeatable: bool = False,
+    ) -> Executor:
+        """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
+        return self._plan(
+            {
+                "gradHyOptional": grad_hy,
+                "gradCOptional": grad_cy,
+                "cx": cx,
+                "cy": cy,
+                "storage": storage,
+                "hasBias": has_bias,
+            },
+            out,
+            product,
+            engine,
+            repeatable,
+        )
+
+
+thnn_fused_lstm_cell_backward = _ThnnFusedLstmCellBackward("aclnnThnnFusedLstmCellBackward")

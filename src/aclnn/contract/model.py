@@ -200,7 +200,7 @@ class Op:
             made = tuple(dense(dtype, like.shape, like.format) for like in call.specs(arg.shape))
             return made if arg.kind == "tensor_list" else made[0]
         assert arg.shape is not None
-        shape = ShapeIs(arg=arg.name, shape=arg.shape).expected(call, 0)
+        shape = next(ShapeIs(arg=arg.name, shape=arg.shape).expected(call))
         return dense(dtype, shape, arg.default_format(len(shape)))
 
 

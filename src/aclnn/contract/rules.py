@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, ClassVar
 
 from aclnn.base.dtype import FLOAT64, DType
@@ -395,15 +396,15 @@ class ShapeIs(Rule):
     doc_en = "{arg} has shape {formula}"
     doc_zh = "{arg}的shape是{formula}"
 
-    def expected(self, call: Call, index: int) -> tuple[int, ...]:
+    def expected(self, call: Call) -> Iterator[tuple[int, ...]]:
+        """The shape of the tensor, or of one tensor of the list after the other."""
         if isinstance(self.shape, tuple):
-            return tuple(e.value(call) for e in self.shape)
+            return repeat(tuple(e.value(call) for e in self.shape))
         value = self.shape.value(call)
-        return tuple(value[index] if value and isinstance(value[0], tuple) else value)
+        return iter(value) if value and isinstance(value[0], tuple) else repeat(tuple(value))
 
     def broken(self, call: Call) -> Words | None:
-        for i, (name, spec) in enumerate(call.named_specs(self.arg)):
-            expected = self.expected(call, i)
+        for (name, spec), expected in zip(call.named_specs(self.arg), self.expected(call), strict=False):
             if spec.shape != expected:
                 return {"actual": spec.shape, "expected": expected, **self.doc_words(), "arg": name}
         return None

@@ -1,0 +1,70 @@
+"""LSTM cell kernels, and the slopes of its gates, which the whole LSTM shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from aclnn.base.geometry import Array
+from aclnn.base.sums import sum_rows
+from aclnn.contract.call import Call
+from aclnn.kernels.registry import Run, numpy_kernel
+
+
+class Slopes(NamedTuple):
+    """What a cell multiplies the gradients of its states by: all that does not depend on them."""
+
+    cell: Array  # hidden state → cell state
+    i: Array  # cell state → the gates i, f, g before activation
+    f: Array
+    g: Array
+    o: Array  # hidden state → the gate o before activation
+    forget: Array  # cell state → cell state of the step before
+
+
+def slopes(gates: Sequence[Array], c_prev: Array, tanh_c: Array) -> Slopes:
+    """1 − x² is computed as (1 − x)·(1 + x), which does not cancel."""
+    i, f, g, o = gates
+    return Slopes(
+        cell=o * ((1 - tanh_c) * (1 + tanh_c)),
+        i=g * i * (1 - i),
+        f=c_prev * f * (1 - f),
+        g=i * ((1 - g) * (1 + g)),
+        o=tanh_c * o * (1 - o),
+        forget=f,
+    )
+
+
+@numpy_kernel("aclnnThnnFusedLstmCellBackward")
+def thnn_fused_lstm_cell_backward_numpy(call: Call) -> Run:
+    """Whole-array arithmetic in float32 (float64 for float64 tensors); the bias is a pairwise sum."""
+    wide = call["cx"].dtype.compute.numpy
+
+    def run(
+        workspace: Array | None,
+        grad_hy: Array | None,
+        grad_cy: Array | None,
+        cx: Array,
+        cy: Array,
+        storage: Array,
+        out_gates: Array,
+        out_cx: Array,
+        out_bias: Array | None,
+    ) -> None:
+        def read(array: Array | None) -> Array:
+            return np.zeros((), wide) if array is None else array.astype(wide, copy=False)
+
+        with np.errstate(all="ignore"):
+            slope = slopes(np.split(read(storage), 4, axis=1), read(cx), np.tanh(read(cy)))
+            dh = read(grad_hy)
+            dc = dh * slope.cell + read(grad_cy)
+            grad_gates = np.concatenate([dc * slope.i, dc * slope.f, dc * slope.g, dh * slope.o], axis=1)
+            grad_cx, grad_bias = dc * slope.forget, sum_rows(grad_gates)
+            out_gates[...] = grad_gates
+            out_cx[...] = grad_cx
+            if out_bias is not None:
+                out_bias[...] = grad_bias
+
+    return run
