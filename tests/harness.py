@@ -7,25 +7,26 @@ from typing import Any
 import numpy as np
 
 import aclnn
-from aclnn.contract.cases import Case, fill, views
+from aclnn.contract.cases import Case, fill, kept, views
 from aclnn.golden.sound import Judged, judge
 
 
 def call(case: Case, filled: dict[str, Any], **settings: Any) -> Any:
     """Calls the case's operator by its public name, with the case's own outputs as `out`."""
     given = {a.name: filled[a.name] for a in case.op.inputs}
-    out = tuple(filled[a.name] for a in case.op.outputs)
+    out = tuple(filled[a.name] for a in case.op.fresh) or None
     return getattr(aclnn, case.op.python)._call(given, out, case.product, settings.get("engine"))
 
 
 def run_and_judge(case: Case, engine: str, seed: int = 0) -> tuple[dict[str, Any], list[Judged]]:
     """Fills the case, runs it, checks that nothing outside the output views was touched, and judges the outputs."""
     filled = fill(case, seed)
+    given = kept(views(filled, case.op), case.op)
     before = _outside(case, filled)
     call(case, filled, engine=engine)
-    for name, (kept, now) in {k: (v, _outside(case, filled)[k]) for k, v in before.items()}.items():
-        assert kept == now, f"{name} was written outside its view"
-    return filled, judge(case.op, case.call, views(filled, case.op))
+    for name, (then, now) in {k: (v, _outside(case, filled)[k]) for k, v in before.items()}.items():
+        assert then == now, f"{name} was written outside its view"
+    return filled, judge(case.op, case.call, views(filled, case.op), given)
 
 
 def assert_sound(case: Case, engine: str, seed: int = 0) -> dict[str, Any]:

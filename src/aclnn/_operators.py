@@ -15,6 +15,8 @@ A = TypeVar("A")
 Number = float | np.generic
 
 __all__ = [
+    "elu",
+    "elu_",
     "elu_backward",
     "thnn_fused_lstm_cell_backward",
 ]
@@ -91,6 +93,100 @@ class _EluBackward(Operator):
 
 
 elu_backward = _EluBackward("aclnnEluBackward")
+
+
+class _Elu(Operator):
+    """The ELU activation.
+
+    input: The input, x.
+    alpha: The coefficient of the negative branch.
+    scale: The scale of both branches.
+    input_scale: The scale of the input of exp.
+    """
+
+    def __call__(
+        self,
+        input: A,
+        alpha: Number = 1.0,
+        scale: Number = 1.0,
+        input_scale: Number = 1.0,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+    ) -> A:
+        result: A = self._call(
+            {"self": input, "alpha": alpha, "scale": scale, "inputScale": input_scale}, out, product, engine
+        )
+        return result
+
+    def plan(
+        self,
+        input: A,
+        alpha: Number = 1.0,
+        scale: Number = 1.0,
+        input_scale: Number = 1.0,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+        repeatable: bool = False,
+    ) -> Executor:
+        """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
+        return self._plan(
+            {"self": input, "alpha": alpha, "scale": scale, "inputScale": input_scale}, out, product, engine, repeatable
+        )
+
+
+elu = _Elu("aclnnElu")
+
+
+class _InplaceElu(Operator):
+    """The ELU activation, written over its input.
+
+    input: The input x, then the result y.
+    alpha: The coefficient of the negative branch.
+    scale: The scale of both branches.
+    input_scale: The scale of the input of exp.
+    """
+
+    def __call__(
+        self,
+        input: A,
+        alpha: Number = 1.0,
+        scale: Number = 1.0,
+        input_scale: Number = 1.0,
+        *,
+        product: str | Product | None = None,
+        engine: str | None = None,
+    ) -> A:
+        result: A = self._call(
+            {"selfRef": input, "alpha": alpha, "scale": scale, "inputScale": input_scale}, None, product, engine
+        )
+        return result
+
+    def plan(
+        self,
+        input: A,
+        alpha: Number = 1.0,
+        scale: Number = 1.0,
+        input_scale: Number = 1.0,
+        *,
+        product: str | Product | None = None,
+        engine: str | None = None,
+        repeatable: bool = False,
+    ) -> Executor:
+        """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
+        return self._plan(
+            {"selfRef": input, "alpha": alpha, "scale": scale, "inputScale": input_scale},
+            None,
+            product,
+            engine,
+            repeatable,
+        )
+
+
+elu_ = _InplaceElu("aclnnInplaceElu")
 
 
 class _ThnnFusedLstmCellBackward(Operator):

@@ -10,31 +10,14 @@ from hypothesis import strategies as st
 
 import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
-from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import Case, fill
 from aclnn.ops.elu import elu_backward_case, elu_backward_reference
 from tests.harness import assert_sound, bits, call
+from tests.strategies import strided
 
 FINITE = st.floats(-3, 3, width=32)
 SCALES = st.floats(-2, 2, width=32)
 SHAPES = st.lists(st.integers(0, 5), max_size=5).map(tuple)
-
-
-@st.composite
-def strided(draw: st.DrawFn, case: Case) -> Case:
-    """The case with its tensors laid out otherwise: permuted, reversed, spread, offset; inputs may be broadcast."""
-    changed = {}
-    for name in ("gradOutput", "selfOrResult", "gradInput"):
-        spec: TensorSpec = case.values[name]
-        strides, step = [0] * spec.rank, draw(st.integers(1, 2))
-        for axis in draw(st.permutations(range(spec.rank))):
-            strides[axis] = step
-            step *= max(spec.shape[axis], 1) + draw(st.integers(0, 1))
-        signs = [draw(st.sampled_from((1, -1) if name == "gradInput" else (1, -1, 0))) for _ in strides]
-        strides = [s * k for s, k in zip(strides, signs, strict=True)]
-        low = -sum((n - 1) * s for n, s in zip(spec.shape, strides, strict=True) if s < 0 and n)
-        changed[name] = spec._replace(strides=tuple(strides), offset=low + draw(st.integers(0, 3)), storage=None)
-    return case.but("strided", **changed)
 
 
 CASES = st.builds(

@@ -11,6 +11,7 @@ import typer
 from aclnn import ops
 from aclnn.base.status import invalid
 from aclnn.cli.screen import print_table, progress
+from aclnn.contract.cases import kept
 from aclnn.contract.model import HIDDEN, Op
 from aclnn.golden.casefile import save_case
 from aclnn.golden.table import Row, parse, read_table
@@ -102,9 +103,10 @@ def _finish(op: Op, binding: Any, arrays: dict[str, Any], check: bool, out: Path
     from aclnn.golden.sound import judge
     from aclnn.runtime.executor import Executor
 
+    given = kept(arrays, op)
     executor = Executor(binding.plan, binding.views())
     executor.run(np.empty(executor.workspace_size, np.uint8) if executor.workspace_size else None)
-    judged = judge(op, binding.plan.call, arrays) if check else []
+    judged = judge(op, binding.plan.call, arrays, given) if check else []
     for arg in op.outputs:
         for spec in binding.plan.call.specs(arg.name):
             print(f"{arg.name}: {spec.dtype} {list(spec.shape)} (kernel {executor.kernel})")

@@ -29,7 +29,7 @@ class Case:
     def call(self) -> Call:
         return Call(self.values, self.product)
 
-    def but(self, note: str = "", product: Product | None = None, **changed: Value) -> Case:
+    def but(self, note: str = "", /, product: Product | None = None, **changed: Value) -> Case:
         """The same case with some values changed."""
         return replace(self, values={**self.values, **changed}, note=note, product=product or self.product)
 
@@ -64,13 +64,18 @@ def views(filled: Mapping[str, Any], op: Op) -> dict[str, Any]:
     return seen
 
 
+def kept(arrays: Mapping[str, Any], op: Op) -> dict[str, Any]:
+    """The same arrays, those that the operator updates in place as copies: what was given, even after a run."""
+    return {**arrays, **{a.name: arrays[a.name].copy() for a in op.outputs if a.updated}}
+
+
 def _tensor(spec: TensorSpec, arg: Arg, rng: np.random.Generator, data: Mapping[str, Any]) -> Tensor:
     """A tensor of the spec on storage of its own. One that leaves its storage keeps it, unfilled, to be refused."""
     high = -1 if spec.is_empty else spec.extent()[1]
     size = high + 1 if spec.storage is None else spec.storage
     tensor = Tensor.on(np.zeros(size, spec.dtype.numpy), spec._replace(storage=size))
     if tensor.spec.inside_storage:
-        tensor.view[...] = np.nan if arg.out else data.get(arg.name, _draw(arg.domain, spec.shape, rng))
+        tensor.view[...] = data.get(arg.name, _draw(arg.domain, spec.shape, rng)) if arg.given else np.nan
     return tensor
 
 

@@ -49,7 +49,7 @@ def _concerns(rule: Rule, op: Op, call: Call, outputs: bool) -> bool:
     """Whether a rule has something to say: what it speaks of is there and takes part, its conditions hold."""
     own = getattr(rule, "arg", None)  # NotNull names nothing, but is about its argument
     for name in (*rule.names(), *((own,) if own else ())):
-        if not outputs and op.by_name[name].out:
+        if not outputs and not op.by_name[name].given:
             return False
     for name in rule.names():
         if call[name] is None or not op.by_name[name].takes_part(call):

@@ -55,6 +55,7 @@ class Arg:
     zh: str
     python: str = ""  # the name in Python, where it is not the vendor name in snake_case; HIDDEN: not there at all
     out: bool = False
+    updated: bool = False  # an output that the caller fills: its old values are read, it is an input too
     optional: bool = False  # may be null
     when: Expr | None = None  # takes part only when this holds: not validated, read or written otherwise
     dtypes: tuple[DType, ...] = ()  # empty: those the product takes for the family
@@ -69,6 +70,11 @@ class Arg:
     python_axes: Expr | None = None  # Python may give one number for all entries of an array: so many there are
     domain: str = "normal"  # what test data look like: normal, gate (0..1), tanh (-1..1)
     contiguous_documented: bool = False  # the vendor's page says contiguous only; strided works here all the same
+
+    @property
+    def given(self) -> bool:
+        """Whether the caller gives its values."""
+        return not self.out or self.updated
 
     @property
     def is_tensor(self) -> bool:
@@ -121,6 +127,10 @@ def tensor_out(name: str, **given: Any) -> Arg:
     return Arg(name=name, kind="tensor", out=True, **given)
 
 
+def tensor_updated(name: str, **given: Any) -> Arg:
+    return Arg(name=name, kind="tensor", out=True, updated=True, **given)
+
+
 def tensor_list(name: str, **given: Any) -> Arg:
     return Arg(name=name, kind="tensor_list", **given)
 
@@ -169,7 +179,10 @@ class Op:
 
     @cached_property
     def python(self) -> str:
-        return snake_case(self.name.removeprefix("aclnn"))
+        """aclnnEluBackward → elu_backward; aclnnInplaceElu → elu_, as Python's own libraries mark it."""
+        name = self.name.removeprefix("aclnn")
+        plain = name.removeprefix("Inplace")
+        return snake_case(plain) + ("_" if plain != name else "")
 
     @cached_property
     def by_name(self) -> dict[str, Arg]:
@@ -181,11 +194,16 @@ class Op:
 
     @cached_property
     def inputs(self) -> tuple[Arg, ...]:
-        return tuple(a for a in self.args if not a.out)
+        return tuple(a for a in self.args if a.given)
 
     @cached_property
     def outputs(self) -> tuple[Arg, ...]:
         return tuple(a for a in self.args if a.out)
+
+    @cached_property
+    def fresh(self) -> tuple[Arg, ...]:
+        """The outputs that a caller may leave to us."""
+        return tuple(a for a in self.args if not a.given)
 
     @cached_property
     def all_rules(self) -> tuple[Rule, ...]:

@@ -48,6 +48,7 @@ def _operator(op: Op) -> str:
     given = "{" + ", ".join(f'"{a.name}": {a.snake}' for a in shown) + "}"
     outputs = [_type(a) + (" | None" if a.when is not None else "") for a in op.outputs]
     result = outputs[0] if len(outputs) == 1 else f"tuple[{', '.join(outputs)}]"
+    out = "out: Any = None, " if op.fresh else ""
     common = "product: str | Product | None = None, engine: str | None = None"
     return f'''
 
@@ -57,13 +58,13 @@ class {class_name}(Operator):
     {_arguments(shown)}
     """
 
-    def __call__(self, {parameters}out: Any = None, {common}) -> {result}:
-        result: {result} = self._call({given}, out, product, engine)
+    def __call__(self, {parameters}{out}{common}) -> {result}:
+        result: {result} = self._call({given}, {"out" if out else None}, product, engine)
         return result
 
-    def plan(self, {parameters}out: Any = None, {common}, repeatable: bool = False) -> Executor:
+    def plan(self, {parameters}{out}{common}, repeatable: bool = False) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan({given}, out, product, engine, repeatable)
+        return self._plan({given}, {"out" if out else None}, product, engine, repeatable)
 
 
 {op.python} = {class_name}("{op.name}")

@@ -37,7 +37,7 @@ def arguments(op: Op, lang: str) -> Table:
 
 
 def _argument(op: Op, arg: Arg, lang: str) -> tuple[str, ...]:
-    role = {"en": ("in", "out"), "zh": ("输入", "输出")}[lang][arg.out]
+    role = {"en": ("in", "out", "in and out"), "zh": ("输入", "输出", "输入输出")}[lang][arg.out + arg.updated]
     optional = {"en": " May be null.", "zh": "可为空。"}[lang] if arg.optional else ""
     text = (arg.en if lang == "en" else arg.zh) + optional
     if not arg.is_tensor:

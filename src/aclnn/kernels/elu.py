@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from aclnn.base.geometry import Array
@@ -28,3 +30,37 @@ def elu_backward_numpy(call: Call) -> Run:
             grad_input[...] = (g * slope).astype(grad_output.dtype, copy=False)
 
     return run
+
+
+@numpy_kernel("aclnnElu")
+def elu_numpy(call: Call) -> Run:
+    elu = _forward(call, "self")
+
+    def run(workspace: Array | None, input: Array, out: Array) -> None:
+        out[...] = elu(input).astype(input.dtype, copy=False)
+
+    return run
+
+
+@numpy_kernel("aclnnInplaceElu")
+def elu_in_place_numpy(call: Call) -> Run:
+    elu = _forward(call, "selfRef")
+
+    def run(workspace: Array | None, input: Array) -> None:
+        input[...] = elu(input)
+
+    return run
+
+
+def _forward(call: Call, name: str) -> Callable[[Array], Array]:
+    """ELU of a whole array, in float32 (float64 for float64 tensors)."""
+    compute = call[name].dtype.compute
+    wide = compute.numpy
+    alpha, scale, input_scale = (wide.type(call[n].rounded_to(compute)) for n in ("alpha", "scale", "inputScale"))
+
+    def elu(input: Array) -> Array:
+        x = input.astype(wide, copy=False)
+        with np.errstate(all="ignore"):
+            return np.where(x > 0, scale * x, (alpha * scale) * np.expm1(np.where(x > 0, 0, x) * input_scale))
+
+    return elu

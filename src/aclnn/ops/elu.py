@@ -8,12 +8,13 @@ Backward  gradInput = g·scale                                                  
           gradInput = g·inputScale·(y + alpha·scale)                           otherwise, y the forward's output
 
 The last line is the second one with exp(…) read off the forward's result. Zero of either sign takes the "otherwise"
-branch; NaN gives NaN.
+branch; NaN gives NaN. exp(…) − 1 is computed as expm1, which keeps its digits where |x| is small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,17 @@ from aclnn.base.scalar import scalar as number
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
-from aclnn.contract.model import ANY_FORMAT, Op, flag, scalar, tensor_in, tensor_out
+from aclnn.contract.model import ANY_FORMAT, Arg, Op, flag, scalar, tensor_in, tensor_out, tensor_updated
 from aclnn.contract.words import at_least, same_dtype, same_shape, when
+
+
+def _scalars(**given: Any) -> tuple[Arg, ...]:
+    return (
+        scalar("alpha", en="The coefficient of the negative branch.", zh="负半轴的系数。", **given),
+        scalar("scale", en="The scale of both branches.", zh="两个分支共同的缩放系数。", **given),
+        scalar("inputScale", en="The scale of the input of exp.", zh="指数函数输入的缩放系数。", **given),
+    )
+
 
 elu_backward = Op(
     "aclnnEluBackward",
@@ -44,9 +54,7 @@ elu_backward = Op(
             en="Gradient of the forward's output, g.",
             zh="正向输出的梯度，公式中的g。",
         ),
-        scalar("alpha", en="The coefficient of the negative branch.", zh="负半轴的系数。"),
-        scalar("scale", en="The scale of both branches.", zh="两个分支共同的缩放系数。"),
-        scalar("inputScale", en="The scale of the input of exp.", zh="指数函数输入的缩放系数。"),
+        *_scalars(),
         flag(
             "isResult",
             en="Whether selfOrResult is the forward's output (true) or input (false).",
@@ -73,6 +81,51 @@ elu_backward = Op(
         same_dtype("gradOutput", "selfOrResult"),
         when("isResult", at_least("alpha", 0)),
         same_shape("gradOutput", "selfOrResult"),
+    ),
+)
+
+elu = Op(
+    "aclnnElu",
+    family="Elu",
+    header="elu",
+    pairs_with="aclnnEluBackward",
+    in_place=True,
+    en="The ELU activation.",
+    zh="ELU激活函数。",
+    torch="elu(Tensor input, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    args=(
+        tensor_in("self", python="input", formats=ANY_FORMAT, en="The input, x.", zh="输入，公式中的x。"),
+        *_scalars(default=1.0),
+        tensor_out(
+            "out",
+            formats=ANY_FORMAT,
+            shape="self",
+            dtype_like="self",
+            dtype_free=True,
+            round_through="self",
+            en="The result, y.",
+            zh="输出，公式中的y。",
+        ),
+    ),
+)
+
+elu_ = Op(
+    "aclnnInplaceElu",
+    family="Elu",
+    header="elu",
+    pairs_with="aclnnEluBackward",
+    en="The ELU activation, written over its input.",
+    zh="ELU激活函数的原地版本：结果写回输入。",
+    torch="elu_(Tensor(a!) input, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)",
+    args=(
+        tensor_updated(
+            "selfRef",
+            python="input",
+            formats=ANY_FORMAT,
+            en="The input x, then the result y.",
+            zh="输入x，执行后为结果y。",
+        ),
+        *_scalars(default=1.0),
     ),
 )
 
@@ -137,3 +190,66 @@ def elu_backward_cases() -> Iterator[Case]:
     yield plain.but("reversed selfOrResult", selfOrResult=TensorSpec(FLOAT32, (4, 3), (-3, 1), 9, storage=12))
     yield plain.but("transposed gradInput", gradInput=TensorSpec(FLOAT32, (4, 3), (1, 5), 1, storage=20))
     yield plain.but("gradInput of another dtype", gradInput=dense(FLOAT16, (4, 3)))
+
+
+def elu_reference(input: Array, alpha: float, scale: float, input_scale: float) -> Array:
+    x = input.astype(np.float64)
+    return np.where(x > 0, scale * x, alpha * scale * np.expm1(x * input_scale))
+
+
+def elu_terms(input: Array, alpha: float, scale: float, input_scale: float) -> Terms:
+    """expm1 magnifies the rounding of its argument z by |z|·exp(z) and may be subnormal."""
+    x = input.astype(np.float64)
+    z = x * input_scale
+    otherwise = abs(alpha * scale) * (np.abs(np.expm1(z)) + np.abs(z) * np.exp(z) + 2.0**-126)
+    return Terms(np.where(x > 0, np.abs(scale * x), otherwise))
+
+
+def elu_case(
+    shape: tuple[int, ...] = (3, 4),
+    alpha: float = 1.0,
+    scale: float = 1.0,
+    input_scale: float = 1.0,
+    dtype: DType = FLOAT32,
+    product: Product = DEFAULT,
+) -> Case:
+    spec = dense(dtype, shape)
+    scalars = {"alpha": number(alpha), "scale": number(scale), "inputScale": number(input_scale)}
+    return Case(elu, {"self": spec, **scalars, "out": spec}, product)
+
+
+def elu_cases() -> Iterator[Case]:
+    for dtype in (FLOAT32, FLOAT16, BFLOAT16):
+        yield elu_case((3, 5), 1.7, 1.1, 0.9, dtype)
+    for shape in ((), (1,), (0,), (2, 0, 3), (1, 2, 1, 3, 1, 2, 1, 2)):
+        yield elu_case(shape, 1.3, 1.2, 0.7)
+    yield elu_case((2, 3), -0.5, 2.0, 1.5)
+    yield elu_case((2, 3), 1.0, -1.0, -2.0)
+    plain = elu_case((4, 3), 1.2, 0.8, 1.1)
+    yield plain.but("broadcast self", self=TensorSpec(FLOAT32, (4, 3), (0, 1), 2, storage=9))
+    yield plain.but("transposed out", out=TensorSpec(FLOAT32, (4, 3), (1, 5), 1, storage=20))
+    yield plain.but("out of another dtype", out=dense(FLOAT16, (4, 3)))
+
+
+elu__reference, elu__terms = elu_reference, elu_terms
+
+
+def elu__case(
+    shape: tuple[int, ...] = (3, 4),
+    alpha: float = 1.0,
+    scale: float = 1.0,
+    input_scale: float = 1.0,
+    dtype: DType = FLOAT32,
+    product: Product = DEFAULT,
+) -> Case:
+    return _in_place(elu_case(shape, alpha, scale, input_scale, dtype, product))
+
+
+def elu__cases() -> Iterator[Case]:
+    """Those of ELU, laid out as their outputs are."""
+    yield from (_in_place(case) for case in elu_cases() if case.values["out"].dtype is case.values["self"].dtype)
+
+
+def _in_place(case: Case) -> Case:
+    values = {"selfRef": case.values["out"], **{n: case.values[n] for n in ("alpha", "scale", "inputScale")}}
+    return Case(elu_, values, case.product, case.note)

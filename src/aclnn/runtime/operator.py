@@ -78,7 +78,7 @@ class Binding:
         key = (op.name, product.key, engine, self.threads, out is None, *self.values.values())
         self.plan = plan_cache.get(key, self._make_plan)
         if out is None:
-            self._make_outputs()
+            self._make_outputs(given)
 
     def views(self) -> list[Any]:
         return [self.memory[a.name] for a in self.op.tensors]
@@ -94,12 +94,12 @@ class Binding:
         violation = check(self.op, call, outputs=False)
         if violation is not None:
             raise violation.error()
-        for arg in self.op.outputs:
+        for arg in self.op.fresh:
             self.values[arg.name] = self.op.fresh_output(arg, call) if arg.takes_part(call) else None
 
-    def _make_outputs(self) -> None:
-        """Fresh arrays for the outputs of the plan."""
-        results = [self._make_output(arg) for arg in self.op.outputs]
+    def _make_outputs(self, given: Mapping[str, Any]) -> None:
+        """Fresh arrays for the outputs of the plan; one that is updated in place is what the caller gave."""
+        results = [given[arg.name] if arg.given else self._make_output(arg) for arg in self.op.outputs]
         self.result = results[0] if len(results) == 1 else tuple(results)
 
     def _make_output(self, arg: Arg) -> Any:
@@ -113,7 +113,7 @@ class Binding:
         return results[0] if arrays else None
 
     def _take_outputs(self, out: Any) -> None:
-        outputs = self.op.outputs
+        outputs = self.op.fresh
         given = (out,) if len(outputs) == 1 and not isinstance(out, tuple) else out
         if not isinstance(given, (tuple, list)) or len(given) != len(outputs):
             names = ", ".join(a.snake for a in outputs)
@@ -153,7 +153,7 @@ class Binding:
         if value is None:
             return None, None
         taken: Adopted = adopt(value, name, writable=arg.out)
-        self.to_torch = self.to_torch or (taken.from_torch and not arg.out)
+        self.to_torch = self.to_torch or (taken.from_torch and arg.given)
         spec = taken.spec
         if spec.format is Format.UNDEFINED:
             spec = spec._replace(format=arg.default_format(spec.rank))
