@@ -6,8 +6,9 @@ under `__case__` (in safetensors: in the metadata) says the rest:
 {"operator": "aclnnEluBackward", "product": "A2", "attributes": {"alpha": 1.0, …},
  "tensors": {"gradOutput": {"dtype": "bfloat16", "shape": [2, 3], "strides": [1, 2], "offset": 0, "format": "ND"}}}
 
-Everything under `tensors` is optional. With `strides` or `offset` the stored array is the storage behind the view;
-`dtype` gives raw integers the type they stand for.
+Everything under `tensors` is optional. With `shape`, `strides` or `offset` the stored array is the storage behind the
+view; `dtype` gives raw integers the type they stand for. Of a tensor that the operator updates in place, `selfRef` is
+what it wrote and `selfRef.given` what it read.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from aclnn.golden.containers import Contents
 from aclnn.runtime import settings
 from aclnn.runtime.operator import Binding
 
+_GIVEN = ".given"
 _MOST_REPEATED = 2**28  # elements of a view that shows its storage more than once
 
 
@@ -56,15 +58,21 @@ class Description:
 
 @dataclass(frozen=True, eq=False)
 class LoadedCase:
-    """A valid call with its memory: inputs, and those outputs that were there, by vendor name."""
+    """A valid call with its memory, by vendor name: the inputs as given, and those outputs that were there."""
 
     op: Op
     call: Call
-    arrays: Mapping[str, Any]
+    given: Mapping[str, Any]
+    targets: Mapping[str, Any]
 
 
-def save_case(path: Path, op: Op, call: Call, arrays: Mapping[str, Any]) -> None:
-    """Writes a call and its tensors (inputs and outputs by vendor name, lists as lists) to .npz or .safetensors."""
+def save_case(
+    path: Path, op: Op, call: Call, arrays: Mapping[str, Any], given: Mapping[str, Any] | None = None
+) -> None:
+    """Writes a call and its tensors (by vendor name, lists as lists) to .npz or .safetensors.
+
+    `given` holds what was read where the operator has since updated it in place.
+    """
     stored: dict[str, Array] = {}
     tensors: dict[str, dict[str, Any]] = {}
     for arg in op.tensors:
@@ -76,6 +84,9 @@ def save_case(path: Path, op: Op, call: Call, arrays: Mapping[str, Any]) -> None
             if array is not None:
                 name = f"{arg.name}.{i}" if listed else arg.name
                 stored[name], tensors[name] = _stored(spec, array)
+        if arg.updated and given is not None:
+            name = arg.name + _GIVEN
+            stored[name], tensors[name] = _stored(call[arg.name], given[arg.name])
     attributes = {a.name: _to_json(call[a.name]) for a in op.args if not a.is_tensor and call[a.name] is not None}
     described = {"operator": op.name, "product": call.product.key, "attributes": attributes, "tensors": tensors}
     containers.write(Path(path), Contents(stored, json.dumps(described)))
@@ -137,33 +148,38 @@ def build(described: Description, arrays: Mapping[str, Array], path: Path) -> Lo
     op = ops.find(described.operator)
     _refuse_strangers(op, described, arrays, path)
     product = settings.current_product(described.product and products.find(described.product))
-    given = {a.name: _tensors(a, described, arrays, path) for a in op.tensors}
+    given: dict[str, Any] = {}
     for arg in op.inputs:
-        if not arg.is_tensor:
-            given[arg.name] = _attribute(op, arg, described, path)
-        elif given[arg.name] is None and not arg.optional and arg.when is None:
-            raise invalid(f"{path} has no tensor {arg.name}; {op.name} needs it.", arg.name)
-    return bind(op, given, product)
+        given[arg.name] = (
+            _tensors(arg, described, arrays, path, _GIVEN if arg.updated else "")
+            if arg.is_tensor
+            else _attribute(op, arg, described, path)
+        )
+        if arg.is_tensor and given[arg.name] is None and not arg.optional and arg.when is None:
+            wanted = arg.name + (_GIVEN if arg.updated else "")
+            raise invalid(f"{path} has no tensor {wanted}; {op.name} needs it.", arg.name)
+    return bind(op, given, {a.name: _tensors(a, described, arrays, path) for a in op.outputs}, product)
 
 
-def bind(op: Op, given: Mapping[str, Any], product: Product) -> LoadedCase:
+def bind(op: Op, given: Mapping[str, Any], targets: Mapping[str, Any], product: Product) -> LoadedCase:
     """Checks the inputs, then those outputs that are there, against the contract."""
     inputs = Binding(op, {a.name: given.get(a.name) for a in op.inputs}, None, product, "reference")
-    values, memory = dict(inputs.plan.call.values), dict(inputs.memory)
+    values = dict(inputs.plan.call.values)
+    found: dict[str, Any] = {}
     for arg in op.outputs:
-        fresh, target = values[arg.name], given.get(arg.name)
+        fresh, target = values[arg.name], targets.get(arg.name)
         if arg.kind == "tensor_list":
-            found = _padded(op, arg, target, len(fresh or ()))
-            memory[arg.name] = [_view(t) for t in found]
-            values[arg.name] = tuple(_spec(arg, t) or f for t, f in zip(found, fresh or (), strict=True))
+            elements = _padded(op, arg, target, len(fresh or ()))
+            found[arg.name] = [_view(t) for t in elements]
+            values[arg.name] = tuple(_spec(arg, t) or f for t, f in zip(elements, fresh or (), strict=True))
         else:
-            memory[arg.name] = _view(target)
+            found[arg.name] = _view(target)
             values[arg.name] = _spec(arg, target) or fresh
     call = Call(values, product)
     violation = check(op, call)
     if violation is not None:
         raise violation.error()
-    return LoadedCase(op, call, memory)
+    return LoadedCase(op, call, {a.name: inputs.memory[a.name] for a in op.inputs if a.is_tensor}, found)
 
 
 def _padded(op: Op, arg: Arg, target: Any, length: int) -> list[Any]:
@@ -226,9 +242,9 @@ def _from_json(arg: Arg, value: Any, path: Path) -> Any:
     return scalar(value["value"], dtype)
 
 
-def _tensors(arg: Arg, described: Description, arrays: Mapping[str, Array], path: Path) -> Any:
+def _tensors(arg: Arg, described: Description, arrays: Mapping[str, Array], path: Path, ending: str = "") -> Any:
     """What stands for a tensor argument: an array or Tensor, a list of them, or None. Outputs of a list by index."""
-    for name in dict.fromkeys((arg.name, arg.snake)):
+    for name in dict.fromkeys((arg.name + ending, arg.snake + ending)):
         if arg.kind == "tensor_list":
             elements = {
                 _index(key, path): _tensor(key, arg, described, array, path)
@@ -260,8 +276,8 @@ def _tensor(name: str, arg: Arg, described: Description, array: Array, path: Pat
     layout = described.layout(name)
     dtype = _named_dtype(layout.get("dtype"), name, path)
     array = containers.as_dtype(array, dtype, name)
-    if not arg.out and not (array.flags.aligned and array.flags.c_contiguous):
-        array = np.array(array, order="C")  # data inside a file starts at any byte
+    if arg.given and not (array.flags.aligned and array.flags.c_contiguous and array.flags.writeable):
+        array = np.array(array, order="C")  # data inside a file starts at any byte, and is not for writing
     if not layout.keys() & {"shape", "strides", "offset", "format"}:
         return array
     with containers.refusals(path):

@@ -1,0 +1,220 @@
+"""Accuracy standards by name: what each one asks of a result, for each element type.
+
+A verdict is exactly what its standard says, however blunt. Whether a result is within what rounding can explain is
+another question, answered in sound.py.
+
+NaN equals NaN, and Inf equals Inf of the same sign, at the same place. Anything else is infinitely wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from aclnn.base.status import invalid
+from aclnn.golden.texts import Text, number
+
+SMALL = 1e-7  # relative errors are |a−g| / (|g| + SMALL)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What standards look at."""
+
+    count: int
+    in_tolerance: int
+    max_abs: float
+    mean_rel: float
+    max_rel: float
+    cosine: float
+    same_bits: int
+
+    @property
+    def share(self) -> float:
+        return self.in_tolerance / self.count if self.count else 1.0
+
+
+class Criterion(NamedTuple):
+    """One thing a standard asks: the value it has, and whether that will do."""
+
+    holds: bool
+    text: Text
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A standard for one element type. An element is in tolerance if |a−g| ≤ atol + rtol·|g|."""
+
+    standard: str
+    row: str
+    rtol: float
+    atol: float
+    criteria: Callable[[Summary], tuple[Criterion, ...]]
+
+    @property
+    def counts_bits(self) -> bool:
+        return self.standard == "binary"
+
+
+@dataclass(frozen=True)
+class Standard:
+    """A named standard: where its numbers come from, since when, and how it makes the rule of an element type."""
+
+    name: str
+    asks: Text
+    source: str
+    since: str
+    rows: Mapping[str, tuple[float, ...]]  # by element type; the key "any" serves all
+    make: Callable[[str, tuple[float, ...]], Rule]
+
+    def rule(self, row: str) -> Rule:
+        numbers = self.rows.get(row, self.rows.get("any"))
+        if numbers is None:
+            others = ", ".join(n for n, s in STANDARDS.items() if "any" in s.rows)
+            raise invalid(
+                f"standard {self.name} has no row for {row}; choose a row with dtype ({', '.join(self.rows)}) "
+                f"or another standard ({others}).",
+                "standard",
+            )
+        return self.make(row, numbers)
+
+
+def find(name: str) -> Standard:
+    """A standard by name."""
+    found = STANDARDS.get(str(name).strip().lower())
+    if found is None:
+        raise invalid(f"there is no standard {name!r}; choose one of {', '.join(STANDARDS)}.", "standard")
+    return found
+
+
+def _share_at_least(summary: Summary, least: float) -> Criterion:
+    holds = 1000 * summary.in_tolerance >= round(1000 * least) * summary.count  # in integers: 99 of 100 is 99 %
+    have, need = f"{100 * summary.share:.4g} %", f"{100 * least:g} %"
+    if have == need and not holds:
+        have = f"{summary.in_tolerance} / {summary.count}"
+    return Criterion(holds, Text(f"in tolerance {have}, must be ≥ {need}", f"容差内占比{have}，要求≥{need}"))
+
+
+def _below(value: float, limit: float, en: str, zh: str) -> Criterion:
+    have, need = number(value), number(limit)
+    return Criterion(value < limit, Text(f"{en} {have}, must be < {need}", f"{zh}{have}，要求<{need}"))
+
+
+def _mixed(row: str, numbers: tuple[float, ...]) -> Rule:
+    rtol, atol, cap = numbers
+
+    def criteria(s: Summary) -> tuple[Criterion, ...]:
+        return _share_at_least(s, 0.99), _below(s.max_abs, cap, "max |a−g|", "最大绝对误差")
+
+    return Rule("mixed", row, rtol, atol, criteria)
+
+
+def _mere_mare(row: str, numbers: tuple[float, ...]) -> Rule:
+    (limit,) = numbers
+
+    def criteria(s: Summary) -> tuple[Criterion, ...]:
+        mean = _below(s.mean_rel, limit, "mean relative error", "平均相对误差")
+        return mean, _below(s.max_rel, 10 * limit, "max relative error", "最大相对误差")
+
+    return Rule("mere-mare", row, 10 * limit, 10 * limit * SMALL, criteria)
+
+
+def _thousandth(row: str, numbers: tuple[float, ...]) -> Rule:
+    rtol, least = numbers
+    return Rule("thousandth", row, rtol, 0.0, lambda s: (_share_at_least(s, least),))
+
+
+def _close(row: str, numbers: tuple[float, ...]) -> Rule:
+    rtol, atol = numbers
+    return Rule("close", row, rtol, atol, lambda s: (_share_at_least(s, 1.0),))
+
+
+def _cosine(row: str, numbers: tuple[float, ...]) -> Rule:
+    (least,) = numbers
+
+    def criteria(s: Summary) -> tuple[Criterion, ...]:
+        have = f"{s.cosine:.6f}"
+        text = Text(f"cosine similarity {have}, must be ≥ {least:g}", f"余弦相似度{have}，要求≥{least:g}")
+        return (Criterion(s.cosine >= least, text),)
+
+    return Rule("cosine", row, *_CLOSE, criteria)
+
+
+def _binary(row: str, numbers: tuple[float, ...]) -> Rule:
+    def criteria(s: Summary) -> tuple[Criterion, ...]:
+        have = f"{s.same_bits} / {s.count}"
+        text = Text(f"same bits in {have} elements, must be all", f"比特一致的元素{have}，要求全部一致")
+        return (Criterion(s.same_bits == s.count, text),)
+
+    return Rule("binary", row, 0.0, 0.0, criteria)
+
+
+_CLOSE = (1e-5, 1e-8)
+_PRACTICE = "practice of operator testers on Ascend"
+_OURS = "this project"
+
+STANDARDS: dict[str, Standard] = {
+    s.name: s
+    for s in (
+        Standard(
+            "mixed",
+            Text(
+                "|a−g| ≤ atol + rtol·|g| for at least 99 % of the elements, and the largest |a−g| under a cap",
+                "至少99 %的元素满足|a−g| ≤ atol + rtol·|g|，且最大绝对误差低于上限",
+            ),
+            _PRACTICE,
+            "2026-11",
+            {
+                "float16": (2**-9, 2**-9, 1e-1),
+                "bfloat16": (2**-6, 2**-6, 1.0),
+                "float32": (2**-10, 2**-16, 1e-2),
+                "hf32": (2**-9, 2**-10, 1e-1),
+            },
+            _mixed,
+        ),
+        Standard(
+            "mere-mare",
+            Text(
+                "mean and maximum of |a−g| / (|g| + 1e-7) below T and 10·T",
+                "|a−g| / (|g| + 1e-7)的平均值和最大值分别低于T和10·T",
+            ),
+            _PRACTICE,
+            "2026-11",
+            {"float16": (2**-10,), "bfloat16": (2**-7,), "float32": (2**-13,), "hf32": (2**-11,)},
+            _mere_mare,
+        ),
+        Standard(
+            "thousandth",
+            Text("at least 99.9 % of the elements within 0.1 %", "至少99.9 %的元素相对误差在0.1 %以内"),
+            _PRACTICE,
+            "2026-11",
+            {"any": (1e-3, 0.999)},
+            _thousandth,
+        ),
+        Standard(
+            "close",
+            Text("every element within 1e-8 + 1e-5·|g|", "每个元素的误差都在1e-8 + 1e-5·|g|以内"),
+            "numpy.isclose, its default tolerances",
+            "numpy 1.26",
+            {"any": _CLOSE},
+            _close,
+        ),
+        Standard(
+            "cosine",
+            Text("cosine similarity of at least 0.99", "余弦相似度不低于0.99"),
+            _OURS,
+            "2026-11",
+            {"any": (0.99,)},
+            _cosine,
+        ),
+        Standard(
+            "binary",
+            Text("the same bits in every element (any NaN equals any NaN)", "每个元素比特一致（NaN视为相等）"),
+            _OURS,
+            "2026-11",
+            {"any": ()},
+            _binary,
+        ),
+    )
+}
