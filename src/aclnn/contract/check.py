@@ -48,10 +48,9 @@ def check(op: Op, call: Call, *, outputs: bool = True) -> Violation | None:
 def _concerns(rule: Rule, op: Op, call: Call, outputs: bool) -> bool:
     """Whether a rule has something to say: what it speaks of is there and takes part, its conditions hold."""
     own = getattr(rule, "arg", None)  # NotNull names nothing, but is about its argument
-    for name in (*rule.names(), *((own,) if own else ())):
-        if not outputs and not op.by_name[name].given:
-            return False
-    for name in rule.names():
+    if not outputs and any(not op.by_name[name].given for name in (*rule.subjects, *((own,) if own else ()))):
+        return False
+    for name in rule.subjects:
         if call[name] is None or not op.by_name[name].takes_part(call):
             return False
     return rule.applies(call)
@@ -59,5 +58,5 @@ def _concerns(rule: Rule, op: Op, call: Call, outputs: bool) -> bool:
 
 def _argument(violation: Violation) -> str | None:
     named = [getattr(violation.rule, field, None) for field in ("arg", "first")]
-    spoken = violation.rule.names()
-    return next((n for n in named if n), spoken[0] if spoken else None)
+    subjects = violation.rule.subjects
+    return next((n for n in named if n), subjects[0] if subjects else None)

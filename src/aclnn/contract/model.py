@@ -102,6 +102,8 @@ class Arg:
             yield Castable(arg=self.name)
         if self.is_tensor:
             yield from self._tensor_rules(family)
+        if not self.out:
+            yield from self.shape_rules()
 
     def _tensor_rules(self, family: str) -> Iterator[Rule]:
         yield DtypeIn(arg=self.name, family=family, dtypes=self.dtypes)
@@ -113,6 +115,8 @@ class Arg:
             yield NoSelfOverlap(arg=self.name)
         if isinstance(self.dtype_like, str) and not self.dtype_free:
             yield SameDtype(first=self.name, second=self.dtype_like)
+
+    def shape_rules(self) -> Iterator[Rule]:
         if isinstance(self.shape, str):
             yield SameShape(first=self.name, second=self.shape)
         elif self.shape is not None:
@@ -207,9 +211,10 @@ class Op:
 
     @cached_property
     def all_rules(self) -> tuple[Rule, ...]:
-        """Every rule, in the order they are checked: by stage, then as written."""
+        """Every rule, in the order they are checked: by stage, then as written; shapes of inputs before outputs."""
         derived = [ProductSupports(family=self.family), *(r for a in self.args for r in a.own_rules(self.family))]
-        return tuple(sorted((*derived, *flatten(self.rules)), key=lambda rule: rule.stage))
+        of_outputs = [r for a in self.outputs for r in a.shape_rules()]
+        return tuple(sorted((*derived, *flatten(self.rules), *of_outputs), key=lambda rule: rule.stage))
 
     def fresh_output(self, arg: Arg, call: Call) -> TensorSpec | tuple[TensorSpec, ...]:
         """The dense tensor (the list of them) that an output of a valid call is."""

@@ -29,8 +29,8 @@ def failing_cases(bases: Iterable[Case]) -> dict[Rule, Case]:
     found: dict[Rule, Case] = {}
     for mutant in chain(_examples(wanted, bases), _mutants(bases), _double_mutants(bases)):
         violation = check(mutant.op, mutant.call)
-        if violation is not None and violation.rule in wanted - found.keys():
-            found[violation.rule] = mutant
+        if violation is not None:
+            found.setdefault(violation.rule, mutant)
         if len(found) == len(wanted):
             break
     return found

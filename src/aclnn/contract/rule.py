@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, ClassVar
 
 from aclnn.base.status import Status
@@ -61,6 +62,11 @@ class Rule:
             for part in value if isinstance(value, tuple) else (value,):
                 found.extend(part.names() if isinstance(part, Expr) else ())
         return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def subjects(self) -> tuple[str, ...]:
+        """The same names, looked up once: every call is checked against every rule."""
+        return self.names()
 
     def _own_fields(self) -> list[tuple[str, Any]]:
         shared = Rule.__dataclass_fields__
