@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from aclnn.contract.call import Call
@@ -35,16 +36,20 @@ class Kernel(NamedTuple):
     name: str
     engine: str  # fast or numpy
     plan: Callable[[Call, int], Prepared | Refusal]  # (call, threads)
+    too_small: Callable[[Call], str | None] = lambda call: None
+    """Why a call is not worth this kernel's start-up, if it is not. Asked by engine auto only."""
 
 
 _KERNELS: dict[str, list[Kernel]] = {}
 
 
-def kernel(op_name: str, name: str, engine: str) -> Callable[[Callable[[Call, int], Any]], Callable[[Call, int], Any]]:
+def kernel(
+    op_name: str, name: str, engine: str, **more: Callable[[Call], str | None]
+) -> Callable[[Callable[[Call, int], Any]], Callable[[Call, int], Any]]:
     """Registers a planning function as a kernel of an operator; the first registered is asked first."""
 
     def register(plan: Callable[[Call, int], Any]) -> Callable[[Call, int], Any]:
-        _KERNELS.setdefault(op_name, []).append(Kernel(name, engine, plan))
+        _KERNELS.setdefault(op_name, []).append(Kernel(name, engine, plan, **more))
         return plan
 
     return register
@@ -65,6 +70,8 @@ def numpy_kernel(op_name: str) -> Callable[[Callable[[Call], Run]], Callable[[Ca
 
 
 def kernels_of(op_name: str, family: str) -> tuple[Kernel, ...]:
-    """The kernels of an operator; importing its family's module registers them."""
-    import_module(f"aclnn.kernels.{family}")
+    """The kernels of an operator; importing its family's modules registers them, the fast ones first."""
+    for module in (f"aclnn.kernels.{family}_fast", f"aclnn.kernels.{family}"):
+        if find_spec(module) is not None:
+            import_module(module)
     return tuple(_KERNELS.get(op_name, ()))

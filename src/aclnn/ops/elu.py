@@ -151,7 +151,8 @@ def elu_backward_terms(
         otherwise = g * abs(input_scale) * (np.abs(x) + abs(alpha * scale))
     else:
         z = x * input_scale
-        otherwise = g * abs(input_scale * alpha * scale) * (np.exp(z) * (1 + np.abs(z)) + 2.0**-126)
+        magnified = np.exp(z) * (1 + np.minimum(np.abs(z), 1000))  # beyond, exp is 0 or inf: no 0·inf at z = −inf
+        otherwise = g * abs(input_scale * alpha * scale) * (magnified + 2.0**-126)
     return Terms(np.where(x > 0, g * abs(scale), otherwise))
 
 

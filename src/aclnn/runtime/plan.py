@@ -16,7 +16,7 @@ from aclnn.contract.call import Call
 from aclnn.contract.check import check
 from aclnn.contract.model import Arg, Op
 from aclnn.contract.rules import Descending
-from aclnn.kernels.registry import Kernel, Prepared, kernels_of
+from aclnn.kernels.registry import Kernel, Prepared, Refusal, kernels_of
 from aclnn.runtime.reference import reference_kernel
 
 log = logging.getLogger("aclnn")
@@ -80,7 +80,8 @@ def _choose(op: Op, call: Call, engine: str, threads: int) -> Plan:
         return Plan(op, call, "nothing to compute", (), Prepared(lambda: _run_nothing))
     refused: list[tuple[str, str]] = []
     for kernel in _candidates(op, engine):
-        answer = kernel.plan(call, threads)
+        reason = kernel.too_small(call) if engine == "auto" else None
+        answer = Refusal(reason) if reason else kernel.plan(call, threads)
         if isinstance(answer, Prepared):
             return Plan(op, call, kernel.name, tuple(refused), answer)
         refused.append((kernel.name, answer.reason))

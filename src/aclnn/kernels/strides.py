@@ -1,0 +1,42 @@
+"""Walking several views of one shape together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from aclnn.base.geometry import Array
+
+
+def address(array: Array) -> int:
+    """Where an array's first element lies."""
+    where: int = array.__array_interface__["data"][0]
+    return where
+
+
+def merged(shape: Sequence[int], *strides: Sequence[int]) -> tuple[list[int], list[list[int]]]:
+    """The same elements in as few axes as they take: sizes, and the strides of every view, in elements.
+
+    The first view, the output, decides the order: its smallest stride comes last. An axis joins the one inside it
+    where every view steps evenly from one to the other.
+
+    >>> merged((2, 3, 4), (12, 4, 1), (12, 4, 1))
+    ([24], [[1], [1]])
+    >>> merged((2, 3), (3, 1), (0, 1))
+    ([2, 3], [[3, 1], [0, 1]])
+    """
+    columns = [(n, *steps) for n, *steps in zip(shape, *strides, strict=True) if n != 1]
+    columns.sort(key=lambda column: -abs(column[1]))
+    kept: list[tuple[int, ...]] = []
+    for column in reversed(columns):
+        if kept and all(outer == inner * kept[-1][0] for outer, inner in zip(column[1:], kept[-1][1:], strict=True)):
+            kept[-1] = (kept[-1][0] * column[0], *kept[-1][1:])
+        else:
+            kept.append(column)
+    kept = kept[::-1] or [(1, *(1 for _ in strides))]
+    return [column[0] for column in kept], [[column[i] for column in kept] for i in range(1, len(strides) + 1)]
+
+
+def rows_of(sizes: Sequence[int]) -> int:
+    """How many rows there are when the last axis is one row."""
+    return math.prod(sizes[:-1])

@@ -1,0 +1,135 @@
+"""Running native code on n threads, through the OpenMP runtime that oneDNN uses.
+
+How many: `aclnn.threads(n)`, else ACLNN_NUM_THREADS, else OMP_NUM_THREADS, else the affinity mask. The number is part
+of the plan, and every launch names it: nothing is set for the process or left behind in a thread.
+
+numba's own thread layers are not used. Its omp layer brings a second libgomp beside the one that torch and oneDNN share
+(they find each other by the name libgomp.so.1), and two of them slow each other down 1.7 to 2.6 times; its workqueue
+layer aborts the process on concurrent launches. Where there is no libgomp, work runs on the caller's thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+
+from aclnn.kernels.jit import SLOTS, Entry
+
+_NAME = "libgomp.so.1"
+_process = os.getpid()
+_has_threads = False  # whether libgomp was there at the last fork
+_lost_threads = False  # whether it was there when this process was forked off
+
+
+class Runtime:
+    """The libgomp of this process."""
+
+    def __init__(self, library: ctypes.CDLL):
+        self.parallel = library.GOMP_parallel  # (function, argument, threads, flags): what `#pragma omp parallel` calls
+        self.parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+        self.parallel.restype = None
+        self.get_max = library.omp_get_max_threads
+        self.set_max = library.omp_set_num_threads
+        self.set_max.restype = None
+        self.who = _address_of(library.omp_get_thread_num)
+        self.how_many = _address_of(library.omp_get_num_threads)
+        self.parallel_address = _address_of(library.GOMP_parallel)
+
+
+def _address_of(function: object) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+
+
+@cache
+def runtime() -> Runtime | None:
+    """libgomp, whoever loaded it first; None where there is none."""
+    try:
+        return Runtime(ctypes.CDLL(_NAME))
+    except (OSError, AttributeError):
+        return None
+
+
+def forked() -> bool:
+    """Whether a fork took OpenMP's threads away: libgomp would wait for them for ever."""
+    return _lost_threads or os.getpid() != _process
+
+
+def usable(threads: int) -> int:
+    """How many of the threads asked for can be had."""
+    return 1 if threads == 1 or forked() or runtime() is None else threads
+
+
+@contextmanager
+def limited_to(threads: int) -> Iterator[None]:
+    """Lets library code on this thread use n threads inside the block; torch shares the setting, so it is put back."""
+    omp = runtime()
+    before = omp.get_max() if omp is not None else threads
+    if omp is None or before == threads:
+        yield
+        return
+    omp.set_max(threads)
+    try:
+        yield
+    finally:
+        omp.set_max(before)
+
+
+class Work:
+    """A kernel and its arguments, ready to be launched. Belongs to one executor: arguments change from run to run."""
+
+    def __init__(self, entry: Entry, items: int, chunk: int, arguments: Sequence[int | float], threads: int):
+        self.threads = threads
+        self._entry = entry
+        self._block = (ctypes.c_int64 * (SLOTS + len(arguments)))()
+        self.address = ctypes.addressof(self._block)
+        self._block[0], self._block[1] = items, chunk
+        for i, value in enumerate(arguments):
+            self._block[SLOTS + i] = value if isinstance(value, int) else bits_of(value)
+
+    def point(self, first: int, *addresses: int) -> None:
+        """Sets the arguments from `first` on."""
+        for i, address in enumerate(addresses, SLOTS + first):
+            self._block[i] = address
+
+    def run(self) -> None:
+        omp = runtime()
+        threads = usable(self.threads)
+        block = self._block
+        if threads == 1 or omp is None:
+            block[2] = 0
+            self._entry.call(self.address)
+        else:
+            block[2], block[3] = omp.who, omp.how_many
+            omp.parallel(self._entry.address, self.address, threads, 0)
+
+
+def bits_of(value: float) -> int:
+    """The bits of a value rounded to float32, as a block carries them."""
+    return ctypes.c_uint32.from_buffer(ctypes.c_float(value)).value  # struct refuses what rounds to infinity
+
+
+def worth(items: int, least: int, threads: int) -> int:
+    """How many threads have at least `least` items each."""
+    return max(1, min(threads, items // least))
+
+
+def _before_fork() -> None:
+    global _has_threads
+    try:
+        ctypes.CDLL(_NAME, mode=os.RTLD_NOLOAD)  # torch may have loaded it
+        _has_threads = True
+    except OSError:
+        _has_threads = False
+
+
+def _after_fork() -> None:
+    global _process, _lost_threads
+    _process = os.getpid()
+    _lost_threads = _lost_threads or _has_threads
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)

@@ -1,0 +1,119 @@
+"""The compiled ELU loops: right at any shape, stride, dtype and value, with the same bits on any number of threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import aclnn
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
+from aclnn.base.tensor import TensorSpec
+from aclnn.contract.cases import Case, fill, views
+from aclnn.golden.sound import judge
+from aclnn.kernels import elu_fast
+from aclnn.ops.elu import elu_backward_case
+from tests.harness import assert_sound, bits, call
+from tests.ops.test_elu import CASES
+
+pytest.importorskip("numba")
+DTYPES = [FLOAT32, FLOAT16, BFLOAT16]
+SPECIAL = st.sampled_from([np.nan, np.inf, -np.inf, 0.0, -0.0, -104.5, -100.0, -88.0, 89.5, 1e-42, -1e-42, 6e4, -6e4])
+
+
+@settings(max_examples=300)
+@given(CASES, st.integers(0, 9))
+def test_any_shape_stride_dtype_and_scale_is_sound(case: Case, seed: int) -> None:
+    assert_sound(case, "fast", seed)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.one_of(SPECIAL, st.floats(width=32)), min_size=1, max_size=70),
+    st.sampled_from(DTYPES),
+    st.booleans(),
+    st.floats(-2, 2, width=32),
+)
+def test_any_value_is_sound(values: list[float], dtype: DType, is_result: bool, input_scale: float) -> None:
+    case = elu_backward_case((len(values),), 1.3, 0.7, input_scale, is_result, dtype)
+    filled = fill(case)
+    with np.errstate(all="ignore"):
+        filled["selfOrResult"].view[...] = values
+        filled["gradOutput"].view[-1] = np.nan
+    call(case, filled, engine="fast")
+    for output in judge(case.op, case.call, views(filled, case.op)):
+        assert output.sound
+
+
+@pytest.mark.parametrize("offset", [0, 1, 17])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_large_outputs_are_streamed_past_the_caches(monkeypatch: pytest.MonkeyPatch, dtype: DType, offset: int) -> None:
+    size = 2 * 1024 + 777
+    shifted = TensorSpec(dtype, (size,), (1,), offset, storage=size + offset + 3)
+    case = elu_backward_case((size,), 1.3, 0.7, 1.1, dtype=dtype).but(gradInput=shifted)
+    plain = assert_sound(case, "fast")
+    aclnn.cache_clear()
+    monkeypatch.setattr(elu_fast, "STREAMED", 1)
+    streamed = assert_sound(case, "fast")
+    aclnn.cache_clear()
+    assert bits(case, plain) == bits(case, streamed)
+
+
+@pytest.mark.parametrize("is_result", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch, dtype: DType, is_result: bool) -> None:
+    monkeypatch.setattr(elu_fast, "PER_THREAD", 1)
+    case = elu_backward_case((5, 1031), 1.3, 0.7, 1.1, is_result, dtype)
+    spread = case.but(gradInput=TensorSpec(dtype, (5, 1031), (2100, 2), 1, storage=11000))
+    for one in (case, spread):
+        found = set()
+        for threads in (1, 2, 3, 7):
+            aclnn.cache_clear()
+            with aclnn.threads(threads):
+                filled = fill(one, 3)
+                call(one, filled, engine="fast")
+                found.add(tuple(bits(one, filled)))
+        assert len(found) == 1
+    aclnn.cache_clear()
+
+
+@pytest.mark.parametrize("which", ["gradOutput", "selfOrResult"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_in_place(dtype: DType, which: str) -> None:
+    case = elu_backward_case((3000,), 1.5, dtype=dtype)
+    expected, filled = fill(case, 2), fill(case, 2)
+    call(case, expected, engine="fast")
+    filled["gradInput"] = filled[which]
+    call(case, filled, engine="fast")
+    assert bits(case, filled) == bits(case, expected)
+
+
+def test_the_exponential_is_within_two_units() -> None:
+    x = np.linspace(-87.3, 88.7, 400_001).astype(np.float32)
+    x = np.concatenate([x, -np.abs(x)])
+    slope = aclnn.elu_backward(np.ones_like(x), 1.0, 1.0, -1.0, False, -np.abs(x), engine="fast")
+    exact = -np.exp(np.abs(x).astype(np.float64))
+    finite = np.abs(exact) < np.finfo(np.float32).max
+    units = np.abs(slope[finite] - exact[finite]) / np.spacing(np.abs(exact[finite]).astype(np.float32))
+    assert units.max() <= 2
+
+
+def _plan(case: Case, **settings: Any) -> aclnn.Executor:
+    filled = fill(case)
+    given_ = {a.name: filled[a.name] for a in case.op.inputs}
+    return aclnn.elu_backward._plan(given_, filled["gradInput"], case.product, settings.get("engine"), False)
+
+
+def test_who_serves_what() -> None:
+    small, large = elu_backward_case((4, 4)), elu_backward_case((64, 64))
+    assert _plan(large).kernel == "numba"
+    assert _plan(small).kernel == "numpy"
+    assert _plan(small).refused == (("numba", "16 elements are fewer than 2048"),)
+    assert _plan(small, engine="fast").kernel == "numba"
+    other = large.but(gradInput=TensorSpec(FLOAT16, (64, 64), (64, 1), storage=4096))
+    assert _plan(other).kernel == "numpy"
+    with pytest.raises(aclnn.AclnnError, match="gradOutput is float32 and gradInput float16"):
+        _plan(other, engine="fast")

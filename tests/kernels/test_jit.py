@@ -1,0 +1,205 @@
+"""The folder of machine code: found again, never trusted blindly, never needed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from aclnn.kernels import jit
+from aclnn.kernels.strides import address
+from aclnn.kernels.threads import Work
+
+NAME, TYPES = "elu.backward", "FFFfffi"
+PROGRAM = """
+import sys, numpy as np, aclnn
+x = np.linspace(-3, 3, 5000).astype(np.float32)
+out = aclnn.elu_backward(np.cos(x), 1.5, 1.0, 1.0, False, x, engine={engine!r})
+print(out.tobytes().hex()[:4000], "numba" in sys.modules)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cold cache of its own."""
+    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(jit, "_LOADED", {})
+    jit._fingerprint.cache_clear()
+    yield tmp_path / "cache" / jit._fingerprint()
+    jit._fingerprint.cache_clear()
+
+
+def works() -> None:
+    """The kernel can be loaded and computes."""
+    jit._LOADED.clear()
+    x = np.array([-1.0, 2.0], np.float32)
+    out = np.zeros(2, np.float32)
+    arguments = [address(x), address(x), address(out), 1.0, 1.0, 1.0, 1]
+    Work(jit.load(NAME, TYPES), 2, 1024, arguments, 1).run()
+    assert out.tolist() == [0.0, 2.0]
+
+
+def compiles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of what is compiled from now on."""
+    compiled: list[str] = []
+    real = jit._compile
+
+    def counting(name: str, types: str) -> bytes:
+        compiled.append(name)
+        return real(name, types)
+
+    monkeypatch.setattr(jit, "_compile", counting)
+    return compiled
+
+
+def run(engine: str = "fast", **environment: str) -> str:
+    command = [sys.executable, "-W", "error", "-c", PROGRAM.format(engine=engine)]
+    ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_a_warm_process_computes_the_same_bits_without_numba(tmp_path: Path) -> None:
+    cold = run(ACLNN_CACHE_DIR=str(tmp_path)).split()
+    warm = run(ACLNN_CACHE_DIR=str(tmp_path)).split()
+    assert (cold[1], warm[1]) == ("True", "False")
+    assert cold[0] == warm[0]
+
+
+def test_what_is_in_the_folder_is_not_compiled_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = compiles(monkeypatch)
+    works()
+    works()
+    assert compiled == [NAME]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [p.name for p in folder.iterdir()] == [f"{NAME}-{TYPES}"]
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "one bit", "longer", "of another kernel", "a folder"])
+def test_a_damaged_file_counts_as_absent(folder: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    works()
+    file = folder / f"{NAME}-{TYPES}"
+    raw = bytearray(file.read_bytes())
+    if damage == "one bit":
+        raw[len(raw) // 2] ^= 4
+    if damage == "of another kernel":
+        jit.load("elu.backward", "HHHfffi")
+        raw = bytearray((folder / "elu.backward-HHHfffi").read_bytes())
+    damaged = {"empty": b"", "truncated": raw[:-100], "longer": bytes(raw) + b"x"}.get(damage, raw)
+    file.unlink()
+    if damage == "a folder":
+        file.mkdir()
+    else:
+        file.write_bytes(damaged)
+    compiled = compiles(monkeypatch)
+    works()
+    assert compiled == [NAME]
+
+
+def test_a_changed_helper_means_another_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = tmp_path / "kernels"
+    shutil.copytree(jit._HERE, copy)
+    monkeypatch.setattr(jit, "_HERE", copy)
+    jit._fingerprint.cache_clear()
+    assert jit._fingerprint() == folder.name
+    with (copy / "nopython" / "arithmetic.py").open("a") as helper:
+        helper.write("# changed\n")
+    jit._fingerprint.cache_clear()
+    assert jit._fingerprint() != folder.name
+
+
+@pytest.mark.parametrize("obstacle", ["a file", "read-only", "world-writable", "a link"])
+def test_without_a_folder_of_our_own_kernels_are_compiled_anew(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, obstacle: str
+) -> None:
+    if obstacle == "a file":
+        folder.parent.write_text("")
+    elif obstacle == "read-only":
+        monkeypatch.setattr(Path, "mkdir", _read_only)
+    elif obstacle == "world-writable":
+        folder.mkdir(parents=True)
+        folder.chmod(0o777)
+    else:
+        (folder.parent / "elsewhere").mkdir(parents=True)
+        folder.symlink_to(folder.parent / "elsewhere")
+    compiled = compiles(monkeypatch)
+    works()
+    works()
+    assert compiled == [NAME, NAME]
+
+
+def _read_only(*args: object, **more: object) -> None:
+    raise PermissionError("read-only file system")
+
+
+def test_a_folder_that_turns_read_only_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.mkstemp", _read_only)
+    works()
+    assert list(folder.iterdir()) == []
+
+
+def test_without_a_home_nothing_breaks() -> None:
+    assert run(HOME="/proc/nowhere", XDG_CACHE_HOME="", ACLNN_CACHE_DIR="")
+
+
+def test_numba_switched_off_is_a_refusal(tmp_path: Path) -> None:
+    assert run("auto", NUMBA_DISABLE_JIT="1", ACLNN_CACHE_DIR=str(tmp_path))
+
+
+def test_without_numba_the_numpy_kernel_serves() -> None:
+    program = "import sys; sys.modules['llvmlite'] = None\n" + PROGRAM.format(engine="auto")
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.endswith("False\n")
+
+
+def test_an_unknown_symbol_is_an_exception_and_not_an_abort() -> None:
+    llvm = jit._llvm()
+    text = f"declare void @nowhere_to_be_found()\ndefine void @{jit._ENTRY}(ptr %b) {{\n"
+    module = llvm.parse_assembly(text + "  call void @nowhere_to_be_found()\n  ret void\n}\n")
+    with pytest.raises(jit.NoNativeCodeError, match="cannot be loaded"):
+        jit._address(jit._machine().emit_object(module))
+
+
+def test_many_threads_load_one_kernel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = compiles(monkeypatch)
+    found: list[int] = []
+    workers = [threading.Thread(target=lambda: found.append(jit.load(NAME, TYPES).address)) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(set(found)) == 1
+    assert len(found) == 8
+    assert compiled == [NAME]
+
+
+def test_an_entry_gives_every_thread_whole_chunks_and_no_item_twice() -> None:
+    """The share of each thread, seen through a kernel that adds nothing but writes once."""
+    threads, chunk, items = 3, 1024, 5 * 1024 + 7
+    numbers = iter(range(threads))
+    who = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: next(numbers))
+    team = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: threads)
+    x = np.full(items, 2.0, np.float32)
+    out = np.zeros(items, np.float32)
+    block = (ctypes.c_int64 * 11)(items, chunk)
+    block[2] = ctypes.cast(who, ctypes.c_void_p).value or 0
+    block[3] = ctypes.cast(team, ctypes.c_void_p).value or 0
+    block[4:7] = [address(x), address(x), address(out)]
+    block[7:11] = [0x3F800000] * 3 + [1]
+    entry = jit.load(NAME, TYPES)
+    ends = []
+    for _ in range(threads):
+        entry.call(ctypes.addressof(block))
+        ends.append(int(np.count_nonzero(out)))
+    assert ends == [2048, 4096, items]
