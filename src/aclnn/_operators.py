@@ -18,6 +18,7 @@ __all__ = [
     "elu",
     "elu_",
     "elu_backward",
+    "lstm_backward",
     "thnn_fused_lstm_cell_backward",
 ]
 
@@ -187,6 +188,149 @@ class _InplaceElu(Operator):
 
 
 elu_ = _InplaceElu("aclnnInplaceElu")
+
+
+class _LstmBackward(Operator):
+    """Gradient of an LSTM: of its input, its initial state and its parameters.
+
+    input: The input sequences, [T, B, I], or [B, T, I] if batchFirst.
+    hx: The initial state: h0 and c0, [L·D, B, H] each, at index layer·D + direction.
+    params: Weights and biases, per layer and direction: w_ih, w_hh, then b_ih, b_hh if hasBias; rows i, f, g, o.
+    dy: Gradient of the top layer's output, laid out as input, forward half first.
+    dh: Gradient of the last hidden states.
+    dc: Gradient of the last cell states.
+    i: Input gates, one [T, B, H] per layer and direction.
+    g: Candidate cell states, one [T, B, H] per layer and direction.
+    f: Forget gates, one [T, B, H] per layer and direction.
+    o: Output gates, one [T, B, H] per layer and direction.
+    h: Hidden states, one [T, B, H] per layer and direction.
+    c: Cell states, one [T, B, H] per layer and direction.
+    tanhc: tanh of the cell states, used as given, one [T, B, H] per layer and direction.
+    batch_sizes: How many sequences take part in each step, [T], not increasing; null: all of them.
+    has_bias: Whether params holds biases.
+    num_layers: The number of layers, L.
+    dropout: Dropout between layers. It does not change the gradient: the mask is no argument.
+    train: Whether the forward ran in training. It does not change the gradient.
+    bidirectional: Whether there is a reverse direction too: D = 2, else 1.
+    batch_first: Whether input, dy and dxOut have the batch first.
+    """
+
+    def __call__(
+        self,
+        input: A,
+        hx: Sequence[A],
+        params: Sequence[A],
+        dy: A,
+        dh: A,
+        dc: A,
+        i: Sequence[A],
+        g: Sequence[A],
+        f: Sequence[A],
+        o: Sequence[A],
+        h: Sequence[A],
+        c: Sequence[A],
+        tanhc: Sequence[A],
+        batch_sizes: A | None = None,
+        *,
+        has_bias: bool,
+        num_layers: int,
+        dropout: float = 0.0,
+        train: bool = True,
+        bidirectional: bool,
+        batch_first: bool,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+    ) -> tuple[A, A, A, list[A]]:
+        result: tuple[A, A, A, list[A]] = self._call(
+            {
+                "input": input,
+                "hx": hx,
+                "params": params,
+                "dy": dy,
+                "dh": dh,
+                "dc": dc,
+                "i": i,
+                "g": g,
+                "f": f,
+                "o": o,
+                "h": h,
+                "c": c,
+                "tanhc": tanhc,
+                "batchSizesOptional": batch_sizes,
+                "hasBias": has_bias,
+                "numLayers": num_layers,
+                "dropout": dropout,
+                "train": train,
+                "bidirectional": bidirectional,
+                "batchFirst": batch_first,
+            },
+            out,
+            product,
+            engine,
+        )
+        return result
+
+    def plan(
+        self,
+        input: A,
+        hx: Sequence[A],
+        params: Sequence[A],
+        dy: A,
+        dh: A,
+        dc: A,
+        i: Sequence[A],
+        g: Sequence[A],
+        f: Sequence[A],
+        o: Sequence[A],
+        h: Sequence[A],
+        c: Sequence[A],
+        tanhc: Sequence[A],
+        batch_sizes: A | None = None,
+        *,
+        has_bias: bool,
+        num_layers: int,
+        dropout: float = 0.0,
+        train: bool = True,
+        bidirectional: bool,
+        batch_first: bool,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+        repeatable: bool = False,
+    ) -> Executor:
+        """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
+        return self._plan(
+            {
+                "input": input,
+                "hx": hx,
+                "params": params,
+                "dy": dy,
+                "dh": dh,
+                "dc": dc,
+                "i": i,
+                "g": g,
+                "f": f,
+                "o": o,
+                "h": h,
+                "c": c,
+                "tanhc": tanhc,
+                "batchSizesOptional": batch_sizes,
+                "hasBias": has_bias,
+                "numLayers": num_layers,
+                "dropout": dropout,
+                "train": train,
+                "bidirectional": bidirectional,
+                "batchFirst": batch_first,
+            },
+            out,
+            product,
+            engine,
+            repeatable,
+        )
+
+
+lstm_backward = _LstmBackward("aclnnLstmBackward")
 
 
 class _ThnnFusedLstmCellBackward(Operator):

@@ -75,8 +75,14 @@ def _tensor(spec: TensorSpec, arg: Arg, rng: np.random.Generator, data: Mapping[
     size = high + 1 if spec.storage is None else spec.storage
     tensor = Tensor.on(np.zeros(size, spec.dtype.numpy), spec._replace(storage=size))
     if tensor.spec.inside_storage:
-        tensor.view[...] = data.get(arg.name, _draw(arg.domain, spec.shape, rng)) if arg.given else np.nan
+        tensor.view[...] = _contents(spec, arg, rng, data) if arg.given else np.nan
     return tensor
+
+
+def _contents(spec: TensorSpec, arg: Arg, rng: np.random.Generator, data: Mapping[str, Any]) -> Any:
+    drawn = _draw(arg.domain, spec.shape, rng)
+    exact = data.get(arg.name, drawn)
+    return exact if np.shape(exact) in ((), spec.shape) else drawn  # a mutated case may no longer fit its data
 
 
 def _draw(domain: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -84,4 +90,7 @@ def _draw(domain: str, shape: tuple[int, ...], rng: np.random.Generator) -> Arra
         return rng.uniform(0.05, 0.95, shape)
     if domain == "tanh":
         return rng.uniform(-0.95, 0.95, shape)
+    if domain == "weight":
+        bound = max((1, *shape[-1:])) ** -0.5
+        return rng.uniform(-bound, bound, shape)
     return rng.normal(0, 1, shape)

@@ -68,7 +68,7 @@ class Arg:
     default: Any = ...  # in Python
     keyword_only: bool = False
     python_axes: Expr | None = None  # Python may give one number for all entries of an array: so many there are
-    domain: str = "normal"  # what test data look like: normal, gate (0..1), tanh (-1..1)
+    domain: str = "normal"  # what test data look like: normal, gate (0..1), tanh (-1..1), weight (as layers begin)
     contiguous_documented: bool = False  # the vendor's page says contiguous only; strided works here all the same
 
     @property

@@ -84,6 +84,8 @@ def _parameters(shown: list[Arg]) -> str:
 def _type(arg: Arg) -> str:
     if arg.kind == "int_array" and arg.python_axes is not None:
         return "Sequence[int] | int"
+    if arg.kind == "tensor_list" and arg.out:
+        return "list[A]"
     text = _TYPES.get(arg.kind, "int")
     may_be_none = arg.optional or arg.when is not None or arg.default is None
     return f"{text} | None" if may_be_none and not arg.out else text
