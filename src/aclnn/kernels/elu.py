@@ -61,6 +61,7 @@ def _forward(call: Call, name: str) -> Callable[[Array], Array]:
     def elu(input: Array) -> Array:
         x = input.astype(wide, copy=False)
         with np.errstate(all="ignore"):
-            return np.where(x > 0, scale * x, (alpha * scale) * np.expm1(np.where(x > 0, 0, x) * input_scale))
+            y: Array = np.where(x > 0, scale * x, (alpha * scale) * np.expm1(np.where(x > 0, 0, x) * input_scale))
+        return y
 
     return elu

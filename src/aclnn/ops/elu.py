@@ -116,7 +116,6 @@ elu_ = Op(
     pairs_with="aclnnEluBackward",
     en="The ELU activation, written over its input.",
     zh="ELU激活函数的原地版本：结果写回输入。",
-    torch="elu_(Tensor(a!) input, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)",
     args=(
         tensor_updated(
             "selfRef",

@@ -1,0 +1,13 @@
+"""The door for PyTorch: operators with gradients, drop-in modules, and `swap`, which puts them into a model.
+
+Importing it declares every operator as `torch.ops.aclnn.<name>`.
+"""
+
+from aclnn.torch.functions import elu
+from aclnn.torch.gradients import register_all as _register_all
+from aclnn.torch.library import declare_all as _declare_all
+
+_declare_all()
+_register_all()
+
+__all__ = ["elu"]
