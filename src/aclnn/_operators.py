@@ -15,10 +15,13 @@ A = TypeVar("A")
 Number = float | np.generic
 
 __all__ = [
+    "conv_tbc_backward",
+    "convolution_backward",
     "elu",
     "elu_",
     "elu_backward",
     "lstm_backward",
+    "thnn_fused_lstm_cell",
     "thnn_fused_lstm_cell_backward",
 ]
 
@@ -188,6 +191,182 @@ class _InplaceElu(Operator):
 
 
 elu_ = _InplaceElu("aclnnInplaceElu")
+
+
+class _ConvolutionBackward(Operator):
+    """Gradients of a convolution: of its input, its weight and its bias, as asked for.
+
+    grad_output: Gradient of the forward's output: batch, output channels, spatial axes.
+    input: The forward's input: batch, input channels, spatial axes.
+    weight: The kernel: output channels, input channels per group, spatial axes; transposed: input channels, output channels per group, spatial axes.
+    bias_sizes: The shape of the bias: its number of channels. Read only if outputMask[2].
+    stride: The step of the kernel, per axis.
+    padding: Padding of both ends, per axis; in 2-D also up, down, left, right.
+    dilation: The distance of kernel taps, per axis.
+    transposed: Whether the convolution is a transposed one.
+    output_padding: What is added to one end of the output of a transposed convolution, per axis.
+    groups: How many groups the channels form.
+    output_mask: Which gradients are wanted: of input, weight, bias.
+    cube_math_type: How float32 inputs are rounded first: 0 not at all, 1 and 3 to HF32, 2 to float16.
+    """
+
+    def __call__(
+        self,
+        grad_output: A,
+        input: A,
+        weight: A,
+        bias_sizes: Sequence[int] | None,
+        stride: Sequence[int] | int,
+        padding: Sequence[int] | int,
+        dilation: Sequence[int] | int,
+        transposed: bool,
+        output_padding: Sequence[int] | int,
+        groups: int,
+        output_mask: Sequence[bool],
+        cube_math_type: int = 0,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+    ) -> tuple[A | None, A | None, A | None]:
+        result: tuple[A | None, A | None, A | None] = self._call(
+            {
+                "gradOutput": grad_output,
+                "input": input,
+                "weight": weight,
+                "biasSizes": bias_sizes,
+                "stride": stride,
+                "padding": padding,
+                "dilation": dilation,
+                "transposed": transposed,
+                "outputPadding": output_padding,
+                "groups": groups,
+                "outputMask": output_mask,
+                "cubeMathType": cube_math_type,
+            },
+            out,
+            product,
+            engine,
+        )
+        return result
+
+    def plan(
+        self,
+        grad_output: A,
+        input: A,
+        weight: A,
+        bias_sizes: Sequence[int] | None,
+        stride: Sequence[int] | int,
+        padding: Sequence[int] | int,
+        dilation: Sequence[int] | int,
+        transposed: bool,
+        output_padding: Sequence[int] | int,
+        groups: int,
+        output_mask: Sequence[bool],
+        cube_math_type: int = 0,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+        repeatable: bool = False,
+    ) -> Executor:
+        """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
+        return self._plan(
+            {
+                "gradOutput": grad_output,
+                "input": input,
+                "weight": weight,
+                "biasSizes": bias_sizes,
+                "stride": stride,
+                "padding": padding,
+                "dilation": dilation,
+                "transposed": transposed,
+                "outputPadding": output_padding,
+                "groups": groups,
+                "outputMask": output_mask,
+                "cubeMathType": cube_math_type,
+            },
+            out,
+            product,
+            engine,
+            repeatable,
+        )
+
+
+convolution_backward = _ConvolutionBackward("aclnnConvolutionBackward")
+
+
+class _ConvTbcBackward(Operator):
+    """Gradients of a convolution over time: of its input, its weight and its bias.
+
+    grad_output: Gradient of the forward's output: time, batch, output channels.
+    input: The forward's input: time, batch, input channels.
+    weight: The kernel: taps, input channels, output channels.
+    bias: The forward's bias, of which only dtype and size matter.
+    pad: Steps of padding on both ends of the time axis.
+    cube_math_type: How float32 inputs are rounded first: 0 not at all, 1 and 3 to HF32, 2 to float16.
+    """
+
+    def __call__(
+        self,
+        grad_output: A,
+        input: A,
+        weight: A,
+        bias: A,
+        pad: int,
+        cube_math_type: int = 0,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+    ) -> tuple[A, A, A]:
+        result: tuple[A, A, A] = self._call(
+            {
+                "self": grad_output,
+                "input": input,
+                "weight": weight,
+                "bias": bias,
+                "pad": pad,
+                "cubeMathType": cube_math_type,
+            },
+            out,
+            product,
+            engine,
+        )
+        return result
+
+    def plan(
+        self,
+        grad_output: A,
+        input: A,
+        weight: A,
+        bias: A,
+        pad: int,
+        cube_math_type: int = 0,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+        repeatable: bool = False,
+    ) -> Executor:
+        """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
+        return self._plan(
+            {
+                "self": grad_output,
+                "input": input,
+                "weight": weight,
+                "bias": bias,
+                "pad": pad,
+                "cubeMathType": cube_math_type,
+            },
+            out,
+            product,
+            engine,
+            repeatable,
+        )
+
+
+conv_tbc_backward = _ConvTbcBackward("aclnnConvTbcBackward")
 
 
 class _LstmBackward(Operator):
@@ -404,3 +583,71 @@ class _ThnnFusedLstmCellBackward(Operator):
 
 
 thnn_fused_lstm_cell_backward = _ThnnFusedLstmCellBackward("aclnnThnnFusedLstmCellBackward")
+
+
+class _ThnnFusedLstmCell(Operator):
+    """The LSTM cell behind its matrix products: new states, and the activated gates for the backward.
+
+    input_gates: x·w_ihᵀ, [B, 4H], columns i, f, g, o.
+    hidden_gates: h·w_hhᵀ, [B, 4H].
+    cx: The old cell state, [B, H].
+    input_bias: b_ih, [4H].
+    hidden_bias: b_hh, [4H].
+    """
+
+    def __call__(
+        self,
+        input_gates: A,
+        hidden_gates: A,
+        cx: A,
+        input_bias: A | None = None,
+        hidden_bias: A | None = None,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+    ) -> tuple[A, A, A]:
+        result: tuple[A, A, A] = self._call(
+            {
+                "inputGates": input_gates,
+                "hiddenGates": hidden_gates,
+                "cx": cx,
+                "inputBiasOptional": input_bias,
+                "hiddenBiasOptional": hidden_bias,
+            },
+            out,
+            product,
+            engine,
+        )
+        return result
+
+    def plan(
+        self,
+        input_gates: A,
+        hidden_gates: A,
+        cx: A,
+        input_bias: A | None = None,
+        hidden_bias: A | None = None,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+        repeatable: bool = False,
+    ) -> Executor:
+        """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
+        return self._plan(
+            {
+                "inputGates": input_gates,
+                "hiddenGates": hidden_gates,
+                "cx": cx,
+                "inputBiasOptional": input_bias,
+                "hiddenBiasOptional": hidden_bias,
+            },
+            out,
+            product,
+            engine,
+            repeatable,
+        )
+
+
+thnn_fused_lstm_cell = _ThnnFusedLstmCell("aclnnThnnFusedLstmCell")

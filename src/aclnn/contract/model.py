@@ -103,7 +103,7 @@ class Arg:
         if self.is_tensor:
             yield from self._tensor_rules(family)
         if not self.out:
-            yield from self.shape_rules()
+            yield from self.likeness_rules()
 
     def _tensor_rules(self, family: str) -> Iterator[Rule]:
         yield DtypeIn(arg=self.name, family=family, dtypes=self.dtypes)
@@ -113,10 +113,11 @@ class Arg:
         yield InsideStorage(arg=self.name)
         if self.out:
             yield NoSelfOverlap(arg=self.name)
+
+    def likeness_rules(self) -> Iterator[Rule]:
+        """Dtype and shape as the declaration has them from other arguments."""
         if isinstance(self.dtype_like, str) and not self.dtype_free:
             yield SameDtype(first=self.name, second=self.dtype_like)
-
-    def shape_rules(self) -> Iterator[Rule]:
         if isinstance(self.shape, str):
             yield SameShape(first=self.name, second=self.shape)
         elif self.shape is not None:
@@ -211,9 +212,12 @@ class Op:
 
     @cached_property
     def all_rules(self) -> tuple[Rule, ...]:
-        """Every rule, in the order they are checked: by stage, then as written; shapes of inputs before outputs."""
+        """Every rule, in the order they are checked: by stage, then as written.
+
+        What an output has from the inputs is asked after what the inputs have from each other: the first fault counts.
+        """
         derived = [ProductSupports(family=self.family), *(r for a in self.args for r in a.own_rules(self.family))]
-        of_outputs = [r for a in self.outputs for r in a.shape_rules()]
+        of_outputs = [r for a in self.outputs for r in a.likeness_rules()]
         return tuple(sorted((*derived, *flatten(self.rules), *of_outputs), key=lambda rule: rule.stage))
 
     def fresh_output(self, arg: Arg, call: Call) -> TensorSpec | tuple[TensorSpec, ...]:

@@ -1,0 +1,76 @@
+"""Which positions a tap of a convolution kernel brings together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Pair = tuple[slice, slice]
+"""Output positions, and the input positions they meet, one for one."""
+
+
+def padding_ends(padding: Sequence[int], axes: int) -> tuple[tuple[int, int], ...]:
+    """Front and back padding of each axis: one entry serves both ends, unless there are two entries per axis.
+
+    >>> padding_ends([1, 2], 2), padding_ends([1, 2, 3, 4], 2)
+    (((1, 1), (2, 2)), ((1, 2), (3, 4)))
+    """
+    if len(padding) == 2 * axes:
+        return tuple(zip(padding[::2], padding[1::2], strict=True))
+    return tuple((p, p) for p in padding)
+
+
+def meetings(
+    outputs: Sequence[int],
+    inputs: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool = False,
+) -> tuple[tuple[Pair, ...], ...]:
+    """For every axis, for every tap: the output positions that take part and the input positions they meet.
+
+    Output u meets input u·stride − padding + tap·dilation; in a transposed convolution input u meets that output.
+    Positions that meet nothing but padding are left out.
+
+    >>> meetings([3], [3], [2], [1], [1], [1])
+    (((slice(1, 3, None), slice(0, 2, 1)), (slice(0, 3, None), slice(0, 3, 1))),)
+    """
+    fronts = (front for front, _ in padding_ends(padding, len(kernel)))
+    found = []
+    for out, in_, k, s, p, d in zip(outputs, inputs, kernel, stride, fronts, dilation, strict=True):
+        if transposed:
+            found.append(tuple(_meeting(in_, out, s, q * d - p)[::-1] for q in range(k)))
+        else:
+            found.append(tuple(_meeting(out, in_, s, q * d - p) for q in range(k)))
+    return tuple(found)
+
+
+def _meeting(narrow: int, wide: int, stride: int, shift: int) -> Pair:
+    """The u in 0..narrow−1 for which u·stride + shift is in 0..wide−1, and those partners."""
+    first = max(0, -(shift // stride))
+    end = min(narrow, (wide - 1 - shift) // stride + 1)
+    if first >= end:
+        return slice(0, 0), slice(0, 0)
+    return slice(first, end), slice(first * stride + shift, (end - 1) * stride + shift + 1, stride)
+
+
+def output_size(
+    inputs: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+) -> tuple[int, ...]:
+    """The spatial size of a convolution's output.
+
+    >>> output_size([7], [3], [2], [1], [1], False, [0]), output_size([4], [3], [2], [1], [1], True, [1])
+    ((4,), (8,))
+    """
+    padded = [front + back for front, back in padding_ends(padding, len(inputs))]
+    axes = zip(inputs, kernel, stride, padded, dilation, output_padding, strict=True)
+    if transposed:
+        return tuple((n - 1) * s - p + d * (k - 1) + extra + 1 for n, k, s, p, d, extra in axes)
+    return tuple((n + p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d, _ in axes)

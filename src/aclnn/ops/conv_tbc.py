@@ -1,0 +1,210 @@
+"""Convolution over time of (time, batch, channels) tensors, stride 1 and dilation 1, with `pad` steps on both ends.
+
+Tap k brings output step u and input step u − pad + k together; a step that meets only padding takes no part.
+
+Forward   output[u, b] = bias + Σ over k of   input[u − pad + k, b] · weight[k]
+
+Backward  gradInput[i, b]  = Σ over k of       self[i + pad − k, b] · weight[k]ᵀ
+          gradWeight[k]    = Σ over u, b of    input[u − pad + k, b]ᵀ · self[u, b]
+          gradBias         = Σ over u, b of    self[u, b]
+
+`self` is the gradient of the output; in Python it is called grad_output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
+from aclnn.base.format import Format
+from aclnn.base.geometry import Array
+from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.rounding import KEEP, cube_inputs
+from aclnn.base.taps import meetings
+from aclnn.base.tensor import dense
+from aclnn.base.tolerance import Terms
+from aclnn.contract.cases import Case
+from aclnn.contract.expr import Attr, Dim, Dims, Is, Limited, Promoted
+from aclnn.contract.model import Op, formats, number, tensor_in, tensor_out
+from aclnn.contract.rule import Stage
+from aclnn.contract.words import at_least, between, equal, one_of, same_dtype, shape_is, when
+
+SEQUENCE = {"ranks": (3,), "formats": formats(Format.ND, Format.NCL)}
+CHANNELS = {"ranks": (1,), "formats": formats(Format.ND, Format.NCL)}
+COMPUTED_AS = Promoted(("input",))
+OUTPUT_STEPS = Dim("input", 0) + Attr("pad") * 2 + 1 - Dim("weight", 0)
+
+conv_tbc_backward = Op(
+    "aclnnConvTbcBackward",
+    family="ConvTbc",
+    header="convolution_backward",
+    pairs_with="aclnnConvTbc",
+    en="Gradients of a convolution over time: of its input, its weight and its bias.",
+    zh="时序卷积的反向计算：输入、权重和偏置的梯度。",
+    torch="conv_tbc_backward(Tensor grad_output, Tensor input, Tensor weight, Tensor bias, int pad, "
+    "int cube_math_type=0) -> (Tensor, Tensor, Tensor)",
+    args=(
+        tensor_in(
+            "self",
+            python="grad_output",
+            **SEQUENCE,
+            en="Gradient of the forward's output: time, batch, output channels.",
+            zh="正向输出的梯度：时间、批、输出通道。",
+        ),
+        tensor_in(
+            "input",
+            **SEQUENCE,
+            en="The forward's input: time, batch, input channels.",
+            zh="正向输入：时间、批、输入通道。",
+        ),
+        tensor_in(
+            "weight",
+            **SEQUENCE,
+            en="The kernel: taps, input channels, output channels.",
+            zh="卷积核：核长、输入通道、输出通道。",
+        ),
+        tensor_in(
+            "bias",
+            **CHANNELS,
+            en="The forward's bias, of which only dtype and size matter.",
+            zh="正向偏置，只使用其数据类型和大小。",
+        ),
+        number("pad", "int64", en="Steps of padding on both ends of the time axis.", zh="时间轴两端的填充步数。"),
+        number(
+            "cubeMathType",
+            "int8",
+            default=KEEP,
+            en="How float32 inputs are rounded first: 0 not at all, 1 and 3 to HF32, 2 to float16.",
+            zh="float32输入的预舍入方式：0不舍入，1和3舍入为HF32，2舍入为float16。",
+        ),
+        tensor_out(
+            "gradInput",
+            **SEQUENCE,
+            shape="input",
+            dtype_like="input",
+            contiguous_documented=True,
+            en="Gradient of input.",
+            zh="输入的梯度。",
+        ),
+        tensor_out(
+            "gradWeight",
+            **SEQUENCE,
+            shape="weight",
+            dtype_like="weight",
+            contiguous_documented=True,
+            en="Gradient of weight.",
+            zh="权重的梯度。",
+        ),
+        tensor_out(
+            "gradBias",
+            **CHANNELS,
+            shape="bias",
+            dtype_like="bias",
+            contiguous_documented=True,
+            en="Gradient of bias.",
+            zh="偏置的梯度。",
+        ),
+    ),
+    rules=(
+        same_dtype("self", "input", "weight", "bias"),
+        at_least("pad", 0),
+        when(Limited(), between("pad", 0, 255)),
+        one_of("cubeMathType", 0, 1, 2, 3),
+        when(Is(COMPUTED_AS, ("float16",)), one_of("cubeMathType", 0, 1, 2)),
+        when(Is(COMPUTED_AS, ("bfloat16",)), one_of("cubeMathType", 0, 1)),
+        equal(Dim("input", 2), Dim("weight", 1)),
+        equal(Dim("bias", 0), Dim("weight", 2)),
+        shape_is("self", (OUTPUT_STEPS, Dim("input", 1), Dim("weight", 2))),
+        when(
+            Limited(),
+            between(Dim("weight", 0), 1, 255, stage=Stage.LIMIT),
+            between(Dims("self"), 1, 2147483646, stage=Stage.LIMIT),
+            between(Dims("input"), 1, 2147483646, stage=Stage.LIMIT),
+        ),
+    ),
+)
+
+
+def conv_tbc_backward_reference(
+    grad_output: Array, input: Array, weight: Array, bias: Array, pad: int, cube_math_type: int = KEEP
+) -> tuple[Array, Array, Array]:
+    g, x, w = cube_inputs(cube_math_type, grad_output, input, weight)
+    grad_input, grad_weight = np.zeros(x.shape), np.zeros(w.shape)
+    (taps,) = meetings(g.shape[:1], x.shape[:1], w.shape[:1], (1,), (pad,), (1,))
+    for k, (u, i) in enumerate(taps):
+        grad_input[i] += g[u] @ w[k].T
+        grad_weight[k] = np.tensordot(x[i], g[u], axes=((0, 1), (0, 1)))
+    return grad_input, grad_weight, grad_output.astype(np.float64).sum(axis=(0, 1))
+
+
+def conv_tbc_backward_terms(
+    grad_output: Array, input: Array, weight: Array, bias: Array, pad: int, cube_math_type: int = KEEP
+) -> tuple[Terms, Terms, Terms]:
+    """The same sums over absolute values, and how many terms each has at most."""
+    g, x, w = (np.abs(a) for a in cube_inputs(cube_math_type, grad_output, input, weight))
+    of_input, of_weight, _ = conv_tbc_backward_reference(g, x, w, bias, pad)
+    of_bias = np.abs(grad_output.astype(np.float64)).sum(axis=(0, 1))
+    (taps, _, out_channels), (steps, batch, _) = weight.shape, grad_output.shape
+    rows = (steps * batch,)
+    return Terms(of_input, (taps * out_channels,)), Terms(of_weight, rows), Terms(of_bias, rows)
+
+
+def conv_tbc_backward_case(
+    time: int = 7,
+    batch: int = 2,
+    in_channels: int = 3,
+    out_channels: int = 4,
+    kernel: int = 3,
+    pad: int = 0,
+    cube_math_type: int = KEEP,
+    dtype: DType = FLOAT32,
+    product: Product = DEFAULT,
+) -> Case:
+    steps = time + 2 * pad + 1 - kernel
+    if steps < 0:
+        raise ValueError(f"the output would have {steps} steps")
+    shapes = {
+        "self": (steps, batch, out_channels),
+        "input": (time, batch, in_channels),
+        "weight": (kernel, in_channels, out_channels),
+        "bias": (out_channels,),
+        "gradInput": (time, batch, in_channels),
+        "gradWeight": (kernel, in_channels, out_channels),
+        "gradBias": (out_channels,),
+    }
+    tensors = {name: dense(dtype, shape, Format.ND) for name, shape in shapes.items()}
+    return Case(conv_tbc_backward, {**tensors, "pad": pad, "cubeMathType": cube_math_type}, product)
+
+
+def conv_tbc_backward_cases() -> Iterator[Case]:
+    make = conv_tbc_backward_case
+    for dtype in (FLOAT32, FLOAT16, BFLOAT16):
+        yield make(pad=1, dtype=dtype)
+        yield make(time=5, kernel=1, cube_math_type=1, dtype=dtype)
+    yield make(pad=2, dtype=FLOAT64, product=CPU)
+    yield make(pad=5).but("pad larger than the kernel")
+    yield make(time=2, kernel=5, pad=2).but("kernel longer than the input")
+    yield make(time=1, batch=1, in_channels=1, out_channels=1, kernel=1)
+    yield make(cube_math_type=2)
+    yield make(cube_math_type=3)
+    yield make(cube_math_type=2, dtype=FLOAT16)
+    yield from _views()
+    on_cpu = partial(make, product=CPU)
+    yield from (on_cpu(time=2), on_cpu(time=0, pad=1), on_cpu(kernel=0))
+    yield from (on_cpu(batch=0), on_cpu(in_channels=0), on_cpu(out_channels=0))
+    yield on_cpu(time=300, kernel=256).but("beyond the limits")
+    yield on_cpu(time=2, kernel=1, pad=256).but("beyond the limits")
+
+
+def _views() -> Iterator[Case]:
+    plain = conv_tbc_backward_case(time=5, kernel=2, pad=1)
+    g, x, w = (plain.values[n] for n in ("self", "input", "weight"))
+    yield plain.but("formats", input=x._replace(format=Format.NCL), gradBias=dense(FLOAT32, (4,), Format.NCL))
+    yield plain.but("broadcast self", self=g._replace(strides=(0, 1, 0), offset=3, storage=None))
+    yield plain.but("reversed input", input=x._replace(strides=(-6, 3, -1), offset=26, storage=None))
+    yield plain.but("batch first in memory", input=x._replace(strides=(3, 15, 1), storage=None))
+    yield plain.but("spread gradInput", gradInput=x._replace(strides=(13, 6, 2), offset=1, storage=None))
+    yield plain.but("permuted gradWeight", gradWeight=w._replace(strides=(1, 2, -6), offset=20, storage=None))

@@ -1,0 +1,444 @@
+"""Convolution in one, two or three dimensions, plain or transposed.
+
+Every tap q of the kernel brings output positions and input positions together. Plain, output u meets input
+u·stride − padding + q·dilation; transposed, input u meets output u·stride − padding + q·dilation. What meets only
+padding takes no part. With W[q] the (output channels, input channels) matrix of a tap, in each group of channels:
+
+Forward   output[n, u] = bias + Σ W[q] · input[n, i]                over the taps q and the input i that u meets at q
+
+Backward  gradInput[n, i] = Σ W[q]ᵀ · gradOutput[n, u]              over the taps q and the output u that i meets at q
+          gradWeight[q]   = Σ gradOutput[n, u] · input[n, i]ᵀ       over n and all u, i that meet at q
+          gradBias        = Σ gradOutput[n, u]                      over n and all u
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
+from aclnn.base.format import Format
+from aclnn.base.geometry import Array
+from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.rounding import KEEP, cube_inputs
+from aclnn.base.taps import Pair, meetings, output_size
+from aclnn.base.tensor import dense
+from aclnn.base.tolerance import Terms
+from aclnn.contract.cases import Case
+from aclnn.contract.expr import At, Attr, Dim, Dims, Is, Limited, Not, PlaneOf, Promoted, Rank
+from aclnn.contract.model import Op, bool_array, flag, int_array, number, tensor_in, tensor_out
+from aclnn.contract.rule import Stage
+from aclnn.contract.words import (
+    at_least,
+    between,
+    each_below,
+    equal,
+    length,
+    multiple,
+    one_of,
+    same_format,
+    same_rank,
+    when,
+)
+from aclnn.ops.convolution_sizes import (
+    HAS_BATCH_AND_CHANNELS,
+    OUTPUT_SIZE,
+    ROOM_FOR_THE_KERNEL,
+    TRANSPOSED_OUTPUT_SIZE,
+)
+
+TRANSPOSED = Attr("transposed")
+PLAIN = Not(TRANSPOSED)
+THREE_D = Is(Rank("input"), (5,))
+AXES = Rank("input") - 2
+COMPUTED_AS = Promoted(("gradOutput", "input", "weight"))
+TENSOR = {
+    "ranks": (3, 4, 5),
+    "formats": ((3, (Format.NCL, Format.ND)), (4, (Format.NCHW,)), (5, (Format.NCDHW, Format.ND))),
+}
+BIAS_FORMATS = ((1, (Format.ND, Format.NCL, Format.NCHW, Format.NCDHW)),)  # real callers tag it as they tag the rest
+
+convolution_backward = Op(
+    "aclnnConvolutionBackward",
+    family="Convolution",
+    header="convolution_backward",
+    pairs_with="aclnnConvolution",
+    en="Gradients of a convolution: of its input, its weight and its bias, as asked for.",
+    zh="卷积的反向计算：按需计算输入、权重和偏置的梯度。",
+    torch="convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
+    "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool[3] output_mask, "
+    "int cube_math_type=0) -> (Tensor, Tensor, Tensor)",
+    args=(
+        tensor_in(
+            "gradOutput",
+            **TENSOR,
+            en="Gradient of the forward's output: batch, output channels, spatial axes.",
+            zh="正向输出的梯度：批、输出通道、空间轴。",
+        ),
+        tensor_in(
+            "input",
+            **TENSOR,
+            en="The forward's input: batch, input channels, spatial axes.",
+            zh="正向输入：批、输入通道、空间轴。",
+        ),
+        tensor_in(
+            "weight",
+            **TENSOR,
+            en="The kernel: output channels, input channels per group, spatial axes; transposed: input channels, "
+            "output channels per group, spatial axes.",
+            zh="卷积核：输出通道、每组输入通道、空间轴；转置卷积为输入通道、每组输出通道、空间轴。",
+        ),
+        int_array(
+            "biasSizes",
+            when=At("outputMask", 2),
+            en="The shape of the bias: its number of channels. Read only if outputMask[2].",
+            zh="偏置的shape，即其通道数。仅在outputMask[2]为true时使用。",
+        ),
+        int_array("stride", python_axes=AXES, en="The step of the kernel, per axis.", zh="各轴上卷积核的步长。"),
+        int_array(
+            "padding",
+            python_axes=AXES,
+            en="Padding of both ends, per axis; in 2-D also up, down, left, right.",
+            zh="各轴两端的填充；2D时也可为上、下、左、右四个值。",
+        ),
+        int_array(
+            "dilation", python_axes=AXES, en="The distance of kernel taps, per axis.", zh="各轴上卷积核元素的间距。"
+        ),
+        flag("transposed", en="Whether the convolution is a transposed one.", zh="是否为转置卷积。"),
+        int_array(
+            "outputPadding",
+            python_axes=AXES,
+            en="What is added to one end of the output of a transposed convolution, per axis.",
+            zh="转置卷积输出各轴单端增加的大小。",
+        ),
+        number("groups", "int32", en="How many groups the channels form.", zh="通道的分组数。"),
+        bool_array(
+            "outputMask",
+            en="Which gradients are wanted: of input, weight, bias.",
+            zh="需要计算哪些梯度：输入、权重、偏置。",
+        ),
+        number(
+            "cubeMathType",
+            "int8",
+            default=KEEP,
+            en="How float32 inputs are rounded first: 0 not at all, 1 and 3 to HF32, 2 to float16.",
+            zh="float32输入的预舍入方式：0不舍入，1和3舍入为HF32，2舍入为float16。",
+        ),
+        tensor_out(
+            "gradInput",
+            **TENSOR,
+            when=At("outputMask", 0),
+            shape="input",
+            dtype_like="input",
+            contiguous_documented=True,
+            en="Gradient of input. Written only if outputMask[0].",
+            zh="输入的梯度。仅在outputMask[0]为true时写入。",
+        ),
+        tensor_out(
+            "gradWeight",
+            **TENSOR,
+            when=At("outputMask", 1),
+            shape="weight",
+            dtype_like="weight",
+            dtype_free=True,
+            contiguous_documented=True,
+            en="Gradient of weight. Written only if outputMask[1].",
+            zh="权重的梯度。仅在outputMask[1]为true时写入。",
+        ),
+        tensor_out(
+            "gradBias",
+            ranks=(1,),
+            formats=BIAS_FORMATS,
+            when=At("outputMask", 2),
+            shape=(Dim("gradOutput", 1),),
+            dtype_like="gradOutput",
+            contiguous_documented=True,
+            en="Gradient of the bias. Written only if outputMask[2].",
+            zh="偏置的梯度。仅在outputMask[2]为true时写入。",
+        ),
+    ),
+    rules=(
+        length("outputMask", 3, stage=Stage.COUNT),
+        same_rank("input", "gradOutput", "weight", "gradInput"),
+        same_rank("weight", "gradWeight"),
+        same_format("input", "gradOutput", "gradInput"),
+        same_format("weight", "gradWeight"),
+        [length(name, AXES, stage=Stage.ATTRIBUTE) for name in ("stride", "dilation", "outputPadding")],
+        when(Is(Rank("input"), (4,)), length("padding", 2, 4, stage=Stage.ATTRIBUTE)),
+        when(Is(Rank("input"), (3, 5)), length("padding", AXES, stage=Stage.ATTRIBUTE)),
+        at_least("stride", 1),
+        at_least("padding", 0),
+        at_least("dilation", 1),
+        at_least("groups", 1),
+        when(Limited(), between("groups", 1, 65535)),
+        when(PLAIN, between("outputPadding", 0, 0)),
+        when(TRANSPOSED, each_below("outputPadding", "stride")),
+        one_of("cubeMathType", 0, 1, 2, 3),
+        when(Is(COMPUTED_AS, ("bfloat16",)), one_of("cubeMathType", 0, 1)),
+        # What may be empty on NPU products: the batch, the channels of a plain convolution, and then other sizes too.
+        when(Limited(), between(Dim("weight", 0), 1, stage=Stage.SHAPE)),
+        [
+            when(HAS_BATCH_AND_CHANNELS, when(Limited(), between(Dims(name), 1, stage=Stage.SHAPE)))
+            for name in ("input", "weight", "gradOutput")
+        ],
+        equal(Dim("gradOutput", 0), Dim("input", 0)),
+        multiple(Dim("weight", 0), Attr("groups")),
+        when(PLAIN, equal(Dim("input", 1), Dim("weight", 1) * Attr("groups"))),
+        when(PLAIN, equal(Dim("gradOutput", 1), Dim("weight", 0))),
+        when(TRANSPOSED, equal(Dim("input", 1), Dim("weight", 0))),
+        when(TRANSPOSED, equal(Dim("gradOutput", 1), Dim("weight", 1) * Attr("groups"))),
+        length("biasSizes", 1, stage=Stage.SHAPE),
+        when(PLAIN, equal(At("biasSizes", 0), Dim("weight", 0))),
+        when(TRANSPOSED, equal(At("biasSizes", 0), Dim("weight", 1) * Attr("groups"))),
+        when(PLAIN, when(Limited(), between(ROOM_FOR_THE_KERNEL, 0, stage=Stage.SHAPE))),
+        when(PLAIN, equal(Dims("gradOutput", 2), OUTPUT_SIZE)),
+        when(TRANSPOSED, equal(Dims("gradOutput", 2), TRANSPOSED_OUTPUT_SIZE)),
+        when(
+            Limited(),
+            between(PlaneOf(Dims("weight", 2)), None, 255, stage=Stage.LIMIT),
+            between(PlaneOf(Attr("padding")), 0, 255, stage=Stage.LIMIT),
+            when(PLAIN, when(THREE_D, between(PlaneOf(Attr("stride")), 1, 63, stage=Stage.LIMIT))),
+            when(PLAIN, between("dilation", 1, 255, stage=Stage.LIMIT)),
+            when(TRANSPOSED, between(PlaneOf(Attr("stride")), 1, 63, stage=Stage.LIMIT)),
+            when(TRANSPOSED, between(PlaneOf(Attr("dilation")), 1, 255, stage=Stage.LIMIT)),
+            when(
+                TRANSPOSED,
+                when(
+                    THREE_D,
+                    [between(At(n, 0), None, 10**6, stage=Stage.LIMIT) for n in ("stride", "padding", "dilation")],
+                ),
+            ),
+        ),
+    ),
+)
+
+
+def convolution_backward_reference(
+    grad_output: Array,
+    input: Array,
+    weight: Array,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+    cube_math_type: int = KEEP,
+) -> tuple[Array | None, Array | None, Array | None]:
+    of_input, of_weight, of_bias = output_mask
+    grad_output_seen, input_seen, weight_seen = cube_inputs(cube_math_type, grad_output, input, weight)
+    g, x = _channels_last(grad_output_seen, groups), _channels_last(input_seen, groups)
+    w = _taps_first(weight_seen, groups, transposed)  # (*taps, groups, output channels, input channels)
+    axes = meetings(g.shape[2:-1], x.shape[2:-1], w.shape[:-3], stride, padding, dilation, transposed)
+    grad_x, grad_w = np.zeros(x.shape), np.zeros(w.shape)
+    for q, u, i in _taps(axes):
+        rows = _flat(g[u])
+        if of_input:
+            grad_x[i] += (rows @ w[q]).reshape(x[i].shape)
+        if of_weight:
+            grad_w[q] = rows.swapaxes(1, 2) @ _flat(x[i])
+    return (
+        _channels_second(grad_x).reshape(input.shape) if of_input else None,
+        _taps_last(grad_w, transposed).reshape(weight.shape) if of_weight else None,
+        _channel_sums(grad_output.astype(np.float64)) if of_bias else None,
+    )
+
+
+def _taps(axes: tuple[tuple[Pair, ...], ...]) -> Iterator[tuple[Any, Any, Any]]:
+    """Every tap, with the output positions that meet something there and the input positions that they meet."""
+    whole = (slice(None), slice(None))
+    for q in np.ndindex(*map(len, axes)):
+        pairs = [axis[tap] for axis, tap in zip(axes, q, strict=True)]
+        yield q, (*whole, *(u for u, _ in pairs)), (*whole, *(i for _, i in pairs))
+
+
+def _channels_last(tensor: Array, groups: int) -> Array:
+    """(batch, channels, *positions) as (groups, batch, *positions, channels of a group)."""
+    batch, channels, *sizes = tensor.shape
+    return np.moveaxis(tensor.reshape(batch, groups, channels // groups, *sizes), (1, 2), (0, -1))
+
+
+def _channels_second(grouped: Array) -> Array:
+    return np.moveaxis(grouped, (0, -1), (1, 2))
+
+
+def _taps_first(weight: Array, groups: int, transposed: bool) -> Array:
+    first, second, *taps = weight.shape
+    by_group = np.moveaxis(weight.reshape(groups, first // groups, second, *taps), (0, 1, 2), (-3, -2, -1))
+    return by_group.swapaxes(-2, -1) if transposed else by_group
+
+
+def _taps_last(by_tap: Array, transposed: bool) -> Array:
+    return np.moveaxis(by_tap.swapaxes(-2, -1) if transposed else by_tap, (-3, -2, -1), (0, 1, 2))
+
+
+def _flat(grouped: Array) -> Array:
+    """Batch and positions as one axis."""
+    return grouped.reshape(len(grouped), math.prod(grouped.shape[1:-1]), grouped.shape[-1])
+
+
+def _channel_sums(tensor: Array) -> Array:
+    return np.asarray(tensor.sum(axis=(0, *range(2, tensor.ndim))))
+
+
+def convolution_backward_terms(
+    grad_output: Array, input: Array, weight: Array, cube_math_type: int = KEEP, **attributes: Any
+) -> tuple[Terms | None, ...]:
+    """The same sums over absolute values, and how many terms each has at most."""
+    g, x, w = (np.abs(a) for a in cube_inputs(cube_math_type, grad_output, input, weight))
+    of_input, of_weight, of_bias = convolution_backward_reference(g, x, w, **attributes)
+    if of_bias is not None:
+        of_bias = _channel_sums(np.abs(grad_output.astype(np.float64)))
+    channels, taps = g.shape[1] // attributes["groups"], math.prod(w.shape[2:])
+    outputs, inputs = (len(a) * math.prod(a.shape[2:]) for a in (g, x))
+    counts = channels * taps, inputs if attributes["transposed"] else outputs, outputs
+    totals = (of_input, of_weight, of_bias)
+    return tuple(None if t is None else Terms(t, (k,)) for t, k in zip(totals, counts, strict=True))
+
+
+def convolution_backward_case(
+    nd: int = 2,
+    batch: int = 2,
+    in_channels: int = 4,
+    out_channels: int = 6,
+    size: int | tuple[int, ...] = 7,
+    kernel: int | tuple[int, ...] = 3,
+    stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1,
+    output_padding: int | tuple[int, ...] = 0,
+    groups: int = 1,
+    transposed: bool = False,
+    output_mask: tuple[bool, ...] = (True, True, True),
+    cube_math_type: int = KEEP,
+    dtype: DType = FLOAT32,
+    product: Product = DEFAULT,
+) -> Case:
+    """`nd` spatial axes, unless `size` has one entry for each."""
+    axes = nd if isinstance(size, int) else len(size)
+    per_axis = (size, kernel, stride, padding, dilation, output_padding)
+    sizes, taps, s, p, d, extra = ((v,) * axes if isinstance(v, int) else tuple(v) for v in per_axis)
+    positions = output_size(sizes, taps, s, p, d, transposed, extra)
+    if min(positions) < 0:
+        raise ValueError(f"the output would have the size {list(positions)}")
+    channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
+    shapes = {
+        "gradOutput": (batch, out_channels, *positions),
+        "input": (batch, in_channels, *sizes),
+        "weight": (*channels, *taps),
+        "gradInput": (batch, in_channels, *sizes),
+        "gradWeight": (*channels, *taps),
+        "gradBias": (out_channels,),
+    }
+    args = convolution_backward.by_name
+    tensors = {n: dense(dtype, shape, args[n].default_format(len(shape))) for n, shape in shapes.items()}
+    values = {"biasSizes": (out_channels,), "stride": s, "padding": p, "dilation": d, "transposed": transposed}
+    values |= {"outputPadding": extra, "groups": groups, "outputMask": output_mask, "cubeMathType": cube_math_type}
+    return Case(convolution_backward, {**tensors, **values}, product)
+
+
+def convolution_backward_cases() -> Iterator[Case]:
+    yield from _attributes()
+    yield from _dtypes_and_masks()
+    yield from _views()
+    yield from _empty_tensors()
+    yield from _beyond_the_limits()
+
+
+def _attributes() -> Iterator[Case]:
+    make = convolution_backward_case
+    for nd in (1, 2, 3):
+        yield make(nd, size=5, padding=1)
+        yield make(nd, size=6, padding=1, groups=2, stride=2, dilation=2)
+        yield make(nd, size=3, padding=1, transposed=True)
+        yield make(nd, size=3, padding=1, groups=2, stride=3, dilation=2, output_padding=1, transposed=True)
+    yield make(size=(6, 5, 4), kernel=(3, 2, 1), stride=(1, 2, 3), padding=(2, 0, 1), dilation=(1, 2, 1))
+    yield make(kernel=1)
+    yield make(size=(9, 1), kernel=(4, 1), padding=(2, 0))
+    yield make(size=2, padding=2)
+    yield make(batch=1, in_channels=1, out_channels=1, size=1, kernel=1)
+    for transposed in (False, True):
+        yield make(groups=4, out_channels=8, padding=1, transposed=transposed).but("depthwise")
+        yield make(padding=(0, 1, 2, 1), stride=2, transposed=transposed).but("up, down, left, right")
+
+
+def _dtypes_and_masks() -> Iterator[Case]:
+    make = convolution_backward_case
+    for dtype in (FLOAT16, BFLOAT16):
+        yield make(size=5, padding=1, dtype=dtype)
+        yield make(1, size=4, stride=2, output_padding=1, transposed=True, dtype=dtype)
+    yield make(size=5, stride=2, dtype=FLOAT64, product=CPU)
+    for cube_math_type in (1, 2, 3):
+        yield make(size=5, cube_math_type=cube_math_type)
+        yield make(size=3, cube_math_type=cube_math_type, transposed=True, dtype=FLOAT16)
+    yield make(size=5, cube_math_type=1, dtype=BFLOAT16)
+    plain = make(size=5)
+
+    def tagged(dtype: DType, *names: str) -> dict[str, Any]:
+        return {n: plain.values[n]._replace(dtype=dtype) for n in names}
+
+    mixed = tagged(FLOAT16, "gradOutput", "gradBias") | tagged(BFLOAT16, "weight")
+    yield plain.but("three dtypes", **mixed, cubeMathType=3)
+    yield plain.but("float16 and bfloat16", **mixed, **tagged(FLOAT16, "input", "gradInput"))
+    yield plain.but("gradWeight of another dtype", **tagged(BFLOAT16, "gradWeight"))
+    for wanted in range(3):
+        mask = tuple(i == wanted for i in range(3))
+        others: dict[str, Any] = dict.fromkeys(
+            n for n, on in zip(("gradInput", "gradWeight", "gradBias"), mask, strict=True) if not on
+        )
+        yield plain.but(f"only {wanted}", outputMask=mask, biasSizes=(6,) if mask[2] else None, **others)
+    yield plain.but("nothing wanted", outputMask=(False,) * 3, gradInput=plain.values["gradBias"])
+
+
+def _views() -> Iterator[Case]:
+    plain = convolution_backward_case(size=5, padding=1)
+
+    def view(name: str, *strides: int, offset: int) -> dict[str, Any]:
+        return {name: plain.values[name]._replace(strides=strides, offset=offset, storage=None)}
+
+    yield plain.but("broadcast gradOutput", **view("gradOutput", 0, 0, 1, 0, offset=2))
+    yield plain.but("channels last in memory", **view("input", 100, 1, 20, 4, offset=0))
+    yield plain.but(
+        "reversed", **view("input", 100, -25, 5, -1, offset=90), **view("weight", -36, 9, -3, 1, offset=200)
+    )
+    yield plain.but("spread gradInput", **view("gradInput", 201, 50, 10, 2, offset=3))
+    yield plain.but("permuted gradWeight", **view("gradWeight", 1, 6, -72, 24, offset=150))
+    yield plain.but("reversed gradBias", **view("gradBias", -2, offset=11))
+
+
+def _empty_tensors() -> Iterator[Case]:
+    make = convolution_backward_case
+    for transposed in (False, True):
+        yield make(batch=0, size=4, transposed=transposed).but("no batch")
+        yield make(1, batch=0, size=3, kernel=0, transposed=transposed).but("no batch, no kernel")
+    yield make(batch=0, size=(3, 0), kernel=(3, 1), padding=1).but("no batch, no width")
+    yield make(batch=0, size=(3, 0), transposed=True).but("no batch, no width")
+    yield make(batch=0, out_channels=0, size=4, transposed=True).but("no batch, no output channels")
+    yield make(in_channels=0, size=4, groups=2).but("no input channels")
+    yield make(in_channels=0, size=0, kernel=1, padding=1).but("no input channels, no positions")
+    on_cpu = partial(make, product=CPU)
+    yield from (on_cpu(out_channels=0), on_cpu(size=0, padding=1, kernel=1), on_cpu(size=2), on_cpu(kernel=0))
+    yield on_cpu(in_channels=0, size=4, transposed=True)
+    yield on_cpu(1, size=1, kernel=2, padding=1, transposed=True).but("no output positions")
+
+
+def _beyond_the_limits() -> Iterator[Case]:
+    """What only `cpu` takes: each is refused elsewhere, by one limit."""
+    on_cpu = partial(convolution_backward_case, product=CPU)
+    yield on_cpu(1, size=257, kernel=256)
+    yield on_cpu(1, size=3, padding=256)
+    yield on_cpu(3, size=1, kernel=1, stride=64)
+    yield on_cpu(1, size=3, kernel=1, dilation=256)
+    yield on_cpu(1, size=2, stride=64, transposed=True)
+    yield on_cpu(1, size=2, kernel=2, dilation=256, transposed=True)
+    deep = partial(on_cpu, 3, size=1, kernel=(2, 1, 1), transposed=True)
+    half, far = 5 * 10**5, 10**6 + 1
+    yield deep(stride=(far, 1, 1))
+    yield deep(padding=(far, 0, 0), dilation=(2 * far, 1, 1))
+    yield deep(padding=(half, 0, 0), dilation=(far, 1, 1))
