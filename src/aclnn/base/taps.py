@@ -1,8 +1,13 @@
-"""Which positions a tap of a convolution kernel brings together."""
+"""The taps of a convolution kernel: which positions each brings together, and its matrix of channels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from aclnn.base.geometry import Array
 
 Pair = tuple[slice, slice]
 """Output positions, and the input positions they meet, one for one."""
@@ -53,6 +58,31 @@ def _meeting(narrow: int, wide: int, stride: int, shift: int) -> Pair:
     if first >= end:
         return slice(0, 0), slice(0, 0)
     return slice(first, end), slice(first * stride + shift, (end - 1) * stride + shift + 1, stride)
+
+
+def every_tap(axes: Sequence[tuple[Pair, ...]]) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
+    """Every tap of several axes of `meetings`, with the indexes of the output and input positions that meet there.
+
+    The indexes take two axes before those of the positions as they are.
+    """
+    whole = (slice(None), slice(None))
+    for tap in np.ndindex(*map(len, axes)):
+        pairs = [axis[q] for axis, q in zip(axes, tap, strict=True)]
+        yield tap, (*whole, *(u for u, _ in pairs)), (*whole, *(i for _, i in pairs))
+
+
+def taps_first(weight: Array, groups: int, transposed: bool) -> Array:
+    """A weight as (*taps, groups, output channels, input channels)."""
+    first, second, *taps = weight.shape
+    by_tap = np.moveaxis(weight.reshape(groups, first // groups, second, *taps), (0, 1, 2), (-3, -2, -1))
+    return by_tap.swapaxes(-2, -1) if transposed else by_tap
+
+
+def taps_last(by_tap: Array, transposed: bool) -> Array:
+    """The way back from `taps_first`."""
+    by_group = np.moveaxis(by_tap.swapaxes(-2, -1) if transposed else by_tap, (-3, -2, -1), (0, 1, 2))
+    groups, first, second, *taps = by_group.shape
+    return by_group.reshape(groups * first, second, *taps)
 
 
 def output_size(

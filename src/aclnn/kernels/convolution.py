@@ -9,7 +9,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import cube_inputs
-from aclnn.base.taps import Pair, meetings
+from aclnn.base.taps import Pair, every_tap, meetings, taps_first, taps_last
 from aclnn.contract.call import Call
 from aclnn.kernels.registry import Run, numpy_kernel
 
@@ -32,23 +32,23 @@ def convolution_backward_numpy(call: Call) -> Run:
         grad_output: Array,
         input: Array,
         weight: Array,
-        grad_input: Array | None,
-        grad_weight: Array | None,
-        grad_bias: Array | None,
+        grad_input: Any,
+        grad_weight: Any,
+        grad_bias: Any,
     ) -> None:
         with np.errstate(all="ignore"):
             seen = cube_inputs(cube_math_type, grad_output, input, weight)
             g, x = (_channels_first(a, groups) for a in seen[:2])
-            w = _taps_first(seen[2], groups, transposed)
+            w = np.ascontiguousarray(taps_first(seen[2], groups, transposed))
             grad_x = None if grad_input is None else np.zeros_like(x)
             grad_w = None if grad_weight is None else np.zeros_like(w)
             _add_up(axes, g, x, w, grad_x, grad_w)
             sums = None if grad_bias is None else _channel_sums(grad_output)
-            if grad_input is not None and grad_x is not None:
-                grad_input[...] = np.moveaxis(grad_x, -2, 0).reshape(grad_input.shape)
-            if grad_weight is not None and grad_w is not None:
-                grad_weight[...] = _taps_last(grad_w, transposed).reshape(grad_weight.shape)
-            if grad_bias is not None and sums is not None:
+            if grad_x is not None:
+                grad_input[...] = np.moveaxis(grad_x, -2, 0).reshape(input.shape)
+            if grad_w is not None:
+                grad_weight[...] = taps_last(grad_w, transposed)
+            if sums is not None:
                 grad_bias[...] = sums
 
     return run
@@ -62,25 +62,17 @@ def _add_up(axes: Axes, g: Array, x: Array, w: Array, grad_x: Array | None, grad
     """
     *rows, columns = axes
     for last, (u, i) in enumerate(columns):
-        g_columns, x_columns = np.ascontiguousarray(g[..., u]), np.ascontiguousarray(x[..., i])
-        sums = np.zeros(x_columns.shape)
-        for q in np.ndindex(*map(len, rows)):
-            tap = (*q, last)
-            g_rows, x_rows = _rows(rows, q)
-            g_tap = _flat(g_columns[g_rows])
-            if grad_x is not None:
-                sums[x_rows] += _product(w[tap].swapaxes(1, 2), g_tap).reshape(sums[x_rows].shape)
-            if grad_w is not None:
-                grad_w[tap] = g_tap @ _flat(x_columns[x_rows]).swapaxes(1, 2)
+        g_columns = np.ascontiguousarray(g[..., u])
+        if grad_w is not None:
+            x_columns = np.ascontiguousarray(x[..., i])
+            for q, g_rows, x_rows in every_tap(rows):
+                grad_w[q][last] = _flat(g_columns[g_rows]) @ _flat(x_columns[x_rows]).swapaxes(1, 2)
         if grad_x is not None:
+            sums = np.zeros(x[..., i].shape)
+            for q, g_rows, x_rows in every_tap(rows):
+                product = _product(w[q][last].swapaxes(1, 2), _flat(g_columns[g_rows]))
+                sums[x_rows] += product.reshape(sums[x_rows].shape)
             grad_x[..., i] += sums
-
-
-def _rows(rows: list[tuple[Pair, ...]], q: tuple[int, ...]) -> tuple[Any, Any]:
-    """The positions of a tap on all axes but the last, as indexes of gradOutput and of input."""
-    pairs = [axis[tap] for axis, tap in zip(rows, q, strict=True)]
-    whole = (slice(None), slice(None))
-    return (*whole, *(u for u, _ in pairs)), (*whole, *(i for _, i in pairs))
 
 
 def _product(matrix: Array, columns: Array) -> Array:
@@ -97,17 +89,6 @@ def _channels_first(tensor: Array, groups: int) -> Array:
     """(batch, channels, *rows, column) as (groups, channels of a group, *rows, batch, column), contiguous."""
     batch, channels, *sizes = tensor.shape
     return np.ascontiguousarray(np.moveaxis(tensor.reshape(batch, groups, channels // groups, *sizes), 0, -2))
-
-
-def _taps_first(weight: Array, groups: int, transposed: bool) -> Array:
-    """The weight as (*taps, groups, output channels, input channels), contiguous."""
-    first, second, *taps = weight.shape
-    by_tap = np.moveaxis(weight.reshape(groups, first // groups, second, *taps), (0, 1, 2), (-3, -2, -1))
-    return np.ascontiguousarray(by_tap.swapaxes(-2, -1) if transposed else by_tap)
-
-
-def _taps_last(by_tap: Array, transposed: bool) -> Array:
-    return np.moveaxis(by_tap.swapaxes(-2, -1) if transposed else by_tap, (-3, -2, -1), (0, 1, 2))
 
 
 def _channel_sums(tensor: Array) -> Array:

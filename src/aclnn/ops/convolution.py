@@ -25,11 +25,11 @@ from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.product import CPU, DEFAULT, Product
 from aclnn.base.rounding import KEEP, cube_inputs
-from aclnn.base.taps import Pair, meetings, output_size
+from aclnn.base.taps import every_tap, meetings, output_size, taps_first, taps_last
 from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
-from aclnn.contract.expr import At, Attr, Dim, Dims, Is, Limited, Not, PlaneOf, Promoted, Rank
+from aclnn.contract.expr import At, Attr, Dim, Dims, Is, Limited, PlaneOf, Promoted, Rank
 from aclnn.contract.model import Op, bool_array, flag, int_array, number, tensor_in, tensor_out
 from aclnn.contract.rule import Stage
 from aclnn.contract.words import (
@@ -45,16 +45,16 @@ from aclnn.contract.words import (
     when,
 )
 from aclnn.ops.convolution_sizes import (
+    AXES,
     HAS_BATCH_AND_CHANNELS,
     OUTPUT_SIZE,
+    PLAIN,
     ROOM_FOR_THE_KERNEL,
+    THREE_D,
+    TRANSPOSED,
     TRANSPOSED_OUTPUT_SIZE,
 )
 
-TRANSPOSED = Attr("transposed")
-PLAIN = Not(TRANSPOSED)
-THREE_D = Is(Rank("input"), (5,))
-AXES = Rank("input") - 2
 COMPUTED_AS = Promoted(("gradOutput", "input", "weight"))
 TENSOR = {
     "ranks": (3, 4, 5),
@@ -205,13 +205,10 @@ convolution_backward = Op(
             when(PLAIN, between("dilation", 1, 255, stage=Stage.LIMIT)),
             when(TRANSPOSED, between(PlaneOf(Attr("stride")), 1, 63, stage=Stage.LIMIT)),
             when(TRANSPOSED, between(PlaneOf(Attr("dilation")), 1, 255, stage=Stage.LIMIT)),
-            when(
-                TRANSPOSED,
-                when(
-                    THREE_D,
-                    [between(At(n, 0), None, 10**6, stage=Stage.LIMIT) for n in ("stride", "padding", "dilation")],
-                ),
-            ),
+            [
+                when(TRANSPOSED, when(THREE_D, between(At(name, 0), None, 10**6, stage=Stage.LIMIT)))
+                for name in ("stride", "padding", "dilation")
+            ],
         ),
     ),
 )
@@ -234,10 +231,10 @@ def convolution_backward_reference(
     of_input, of_weight, of_bias = output_mask
     grad_output_seen, input_seen, weight_seen = cube_inputs(cube_math_type, grad_output, input, weight)
     g, x = _channels_last(grad_output_seen, groups), _channels_last(input_seen, groups)
-    w = _taps_first(weight_seen, groups, transposed)  # (*taps, groups, output channels, input channels)
+    w = taps_first(weight_seen, groups, transposed)  # (*taps, groups, output channels, input channels)
     axes = meetings(g.shape[2:-1], x.shape[2:-1], w.shape[:-3], stride, padding, dilation, transposed)
     grad_x, grad_w = np.zeros(x.shape), np.zeros(w.shape)
-    for q, u, i in _taps(axes):
+    for q, u, i in every_tap(axes):
         rows = _flat(g[u])
         if of_input:
             grad_x[i] += (rows @ w[q]).reshape(x[i].shape)
@@ -245,17 +242,9 @@ def convolution_backward_reference(
             grad_w[q] = rows.swapaxes(1, 2) @ _flat(x[i])
     return (
         _channels_second(grad_x).reshape(input.shape) if of_input else None,
-        _taps_last(grad_w, transposed).reshape(weight.shape) if of_weight else None,
+        taps_last(grad_w, transposed) if of_weight else None,
         _channel_sums(grad_output.astype(np.float64)) if of_bias else None,
     )
-
-
-def _taps(axes: tuple[tuple[Pair, ...], ...]) -> Iterator[tuple[Any, Any, Any]]:
-    """Every tap, with the output positions that meet something there and the input positions that they meet."""
-    whole = (slice(None), slice(None))
-    for q in np.ndindex(*map(len, axes)):
-        pairs = [axis[tap] for axis, tap in zip(axes, q, strict=True)]
-        yield q, (*whole, *(u for u, _ in pairs)), (*whole, *(i for _, i in pairs))
 
 
 def _channels_last(tensor: Array, groups: int) -> Array:
@@ -266,16 +255,6 @@ def _channels_last(tensor: Array, groups: int) -> Array:
 
 def _channels_second(grouped: Array) -> Array:
     return np.moveaxis(grouped, (0, -1), (1, 2))
-
-
-def _taps_first(weight: Array, groups: int, transposed: bool) -> Array:
-    first, second, *taps = weight.shape
-    by_group = np.moveaxis(weight.reshape(groups, first // groups, second, *taps), (0, 1, 2), (-3, -2, -1))
-    return by_group.swapaxes(-2, -1) if transposed else by_group
-
-
-def _taps_last(by_tap: Array, transposed: bool) -> Array:
-    return np.moveaxis(by_tap.swapaxes(-2, -1) if transposed else by_tap, (-3, -2, -1), (0, 1, 2))
 
 
 def _flat(grouped: Array) -> Array:

@@ -1,10 +1,15 @@
-"""What a convolution's contract says of sizes: the formulas that plain arithmetic on dimensions cannot write."""
+"""What the contracts of convolutions say of sizes: conditions and named formulas."""
 
 from __future__ import annotations
 
 from aclnn.base.taps import output_size, padding_ends
 from aclnn.contract.call import Call
-from aclnn.contract.expr import Formula
+from aclnn.contract.expr import Attr, Formula, Is, Not, Rank
+
+TRANSPOSED = Attr("transposed")
+PLAIN = Not(TRANSPOSED)
+THREE_D = Is(Rank("input"), (5,))
+AXES = Rank("input") - 2
 
 
 def _output_size(call: Call) -> tuple[int, ...]:
