@@ -20,6 +20,7 @@ __all__ = [
     "elu",
     "elu_",
     "elu_backward",
+    "lstm",
     "lstm_backward",
     "thnn_fused_lstm_cell",
     "thnn_fused_lstm_cell_backward",
@@ -510,6 +511,121 @@ class _LstmBackward(Operator):
 
 
 lstm_backward = _LstmBackward("aclnnLstmBackward")
+
+
+class _LSTM(Operator):
+    """An LSTM over whole sequences, with what its backward needs.
+
+    input: The input sequences, [T, B, I], or [B, T, I] if batchFirst.
+    params: Weights and biases, per layer and direction: w_ih, w_hh, then b_ih, b_hh if hasBias; rows i, f, g, o.
+    hx: The initial state: h0 and c0, [L·D, B, H] each, at index layer·D + direction; null is zeros.
+    batch_sizes: How many sequences take part in each step, [T], not increasing; null: all of them.
+    has_bias: Whether params holds biases.
+    num_layers: The number of layers, L.
+    dropout: Dropout between layers; in training it must be 0, since the backward could not undo it.
+    train: Whether the seven lists are written.
+    bidirectional: Whether there is a reverse direction too: D = 2, else 1.
+    batch_first: Whether input and output have the batch first.
+    """
+
+    def __call__(
+        self,
+        input: A,
+        params: Sequence[A],
+        hx: Sequence[A] | None = None,
+        batch_sizes: A | None = None,
+        *,
+        has_bias: bool,
+        num_layers: int,
+        dropout: float = 0.0,
+        train: bool = True,
+        bidirectional: bool,
+        batch_first: bool,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+    ) -> tuple[
+        A,
+        A,
+        A,
+        list[A] | None,
+        list[A] | None,
+        list[A] | None,
+        list[A] | None,
+        list[A] | None,
+        list[A] | None,
+        list[A] | None,
+    ]:
+        result: tuple[
+            A,
+            A,
+            A,
+            list[A] | None,
+            list[A] | None,
+            list[A] | None,
+            list[A] | None,
+            list[A] | None,
+            list[A] | None,
+            list[A] | None,
+        ] = self._call(
+            {
+                "input": input,
+                "params": params,
+                "hx": hx,
+                "batchSizes": batch_sizes,
+                "hasBias": has_bias,
+                "numLayers": num_layers,
+                "dropout": dropout,
+                "train": train,
+                "bidirectional": bidirectional,
+                "batchFirst": batch_first,
+            },
+            out,
+            product,
+            engine,
+        )
+        return result
+
+    def plan(
+        self,
+        input: A,
+        params: Sequence[A],
+        hx: Sequence[A] | None = None,
+        batch_sizes: A | None = None,
+        *,
+        has_bias: bool,
+        num_layers: int,
+        dropout: float = 0.0,
+        train: bool = True,
+        bidirectional: bool,
+        batch_first: bool,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+        repeatable: bool = False,
+    ) -> Executor:
+        """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
+        return self._plan(
+            {
+                "input": input,
+                "params": params,
+                "hx": hx,
+                "batchSizes": batch_sizes,
+                "hasBias": has_bias,
+                "numLayers": num_layers,
+                "dropout": dropout,
+                "train": train,
+                "bidirectional": bidirectional,
+                "batchFirst": batch_first,
+            },
+            out,
+            product,
+            engine,
+            repeatable,
+        )
+
+
+lstm = _LSTM("aclnnLSTM")
 
 
 class _ThnnFusedLstmCellBackward(Operator):

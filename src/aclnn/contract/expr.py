@@ -273,6 +273,17 @@ class Above(Expr):
 
 
 @dataclass(frozen=True)
+class Given(OfArgument):
+    """Whether an argument that may be null is there."""
+
+    def value(self, call: Call) -> bool:
+        return call[self.name] is not None
+
+    def text(self, lang: str) -> str:
+        return f"{self.name} is given" if lang == "en" else f"传入了{self.name}"
+
+
+@dataclass(frozen=True)
 class Limited(Expr):
     """Whether the product has the hardware's limits (all but `cpu`)."""
 

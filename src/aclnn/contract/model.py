@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from aclnn.base.dtype import DType, by_name
@@ -20,6 +21,7 @@ from aclnn.contract.rules import (
     DtypeIn,
     FormatIn,
     InsideStorage,
+    Length,
     NoNullElement,
     NoSelfOverlap,
     NotNull,
@@ -65,6 +67,7 @@ class Arg:
     ranks: tuple[int, ...] = tuple(range(9))
     formats: FormatsByRank = ONLY_ND
     shape: str | Expr | tuple[Expr, ...] | None = None  # that of an argument, or as computed; an output has one
+    count: Expr | None = None  # of a list: how many tensors it holds
     default: Any = ...  # in Python
     keyword_only: bool = False
     python_axes: Expr | None = None  # Python may give one number for all entries of an array: so many there are
@@ -98,6 +101,8 @@ class Arg:
             yield NotNull(arg=self.name, **conditional)  # type: ignore[arg-type]
         if self.kind == "tensor_list":
             yield NoNullElement(arg=self.name)
+            if self.count is not None:
+                yield Length(arg=self.name, lengths=(self.count,))
         if self.kind == "scalar":
             yield Castable(arg=self.name)
         if self.is_tensor:
@@ -227,8 +232,10 @@ class Op:
             made = tuple(dense(dtype, like.shape, like.format) for like in call.specs(arg.shape))
             return made if arg.kind == "tensor_list" else made[0]
         assert arg.shape is not None
-        shape = next(ShapeIs(arg=arg.name, shape=arg.shape).expected(call))
-        return dense(dtype, shape, arg.default_format(len(shape)))
+        shapes = ShapeIs(arg=arg.name, shape=arg.shape).expected(call)
+        count = 1 if arg.count is None else arg.count.value(call)
+        made = tuple(dense(dtype, shape, arg.default_format(len(shape))) for shape in islice(shapes, count))
+        return made if arg.kind == "tensor_list" else made[0]
 
 
 def _dtype_of(source: str | Promoted, call: Call) -> DType:

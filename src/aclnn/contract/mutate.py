@@ -18,7 +18,7 @@ from aclnn.base.scalar import Scalar, scalar
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.cases import Case
 from aclnn.contract.check import check
-from aclnn.contract.model import Arg
+from aclnn.contract.model import BY_VALUE, Arg
 from aclnn.contract.rule import Rule, Stage
 
 
@@ -66,7 +66,8 @@ def _changes(case: Case) -> Iterator[tuple[str, str, Any]]:
         value = case.values[arg.name]
         if value is None:
             continue
-        yield arg.name, f"{arg.name} null", None
+        if arg.kind not in BY_VALUE:
+            yield arg.name, f"{arg.name} null", None
         for note, changed in _changes_of(arg, value):
             yield arg.name, f"{arg.name} {note}", changed
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from aclnn.contract.expr import Attr, Expr, lift
+from aclnn.contract.expr import Attr, Expr, Given, lift
 from aclnn.contract.rule import Range, Rule, Stage
 from aclnn.contract.rules import (
     Between,
@@ -14,6 +14,7 @@ from aclnn.contract.rules import (
     Equal,
     Length,
     Multiple,
+    NotNull,
     OneOf,
     SameDtype,
     SameFormat,
@@ -29,6 +30,12 @@ def when(condition: Expr | str, *rules: Any) -> Rules:
     """The rules, under a condition; a string names a flag."""
     test = Attr(condition) if isinstance(condition, str) else condition
     return tuple(replace(rule, conditions=(test, *rule.conditions)) for rule in flatten(rules))
+
+
+def all_or_none(*names: str) -> Rules:
+    """Arguments that may be null, but only together."""
+    pairs = ((name, other) for name in names for other in names if name != other)
+    return tuple(NotNull(arg=name, stage=Stage.NEEDED, conditions=(Given(other),)) for name, other in pairs)
 
 
 def same_dtype(first: str, *others: str) -> Rules:

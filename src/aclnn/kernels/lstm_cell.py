@@ -68,3 +68,41 @@ def thnn_fused_lstm_cell_backward_numpy(call: Call) -> Run:
                 out_bias[...] = grad_bias
 
     return run
+
+
+def step(a: Array, c_prev: Array) -> tuple[list[Array], Array, Array]:
+    """One step forwards from the gates before activation: the gates i, f, g, o, the cell state and its tanh."""
+    a_i, a_f, a_g, a_o = np.split(a, 4, axis=1)
+    i, f, g, o = _sigmoid(a_i), _sigmoid(a_f), np.tanh(a_g), _sigmoid(a_o)
+    c = f * c_prev + i * g
+    return [i, f, g, o], c, np.tanh(c)
+
+
+def _sigmoid(a: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-a)))
+
+
+@numpy_kernel("aclnnThnnFusedLstmCell")
+def thnn_fused_lstm_cell_numpy(call: Call) -> Run:
+    """Whole-array arithmetic in float32 (float64 for float64 tensors)."""
+    wide = call["cx"].dtype.compute.numpy
+
+    def run(
+        workspace: Array | None,
+        input_gates: Array,
+        hidden_gates: Array,
+        cx: Array,
+        input_bias: Array | None,
+        hidden_bias: Array | None,
+        out_hy: Array,
+        out_cy: Array,
+        out_storage: Array,
+    ) -> None:
+        with np.errstate(all="ignore"):
+            a = input_gates.astype(wide) + hidden_gates.astype(wide, copy=False)
+            if input_bias is not None and hidden_bias is not None:
+                a += input_bias.astype(wide, copy=False) + hidden_bias.astype(wide, copy=False)
+            gates, cy, tanh_c = step(a, cx.astype(wide, copy=False))
+            out_hy[...], out_cy[...], out_storage[...] = gates[3] * tanh_c, cy, np.concatenate(gates, axis=1)
+
+    return run

@@ -32,7 +32,7 @@ from aclnn.base.tolerance import Terms
 from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case
-from aclnn.contract.expr import Above, Attr, Const, Dim, Either, ElementDim, Formula
+from aclnn.contract.expr import Above, Attr, Const, Dim, Either, ElementDim, Expr, Formula
 from aclnn.contract.model import HIDDEN, Arg, Op, bool_array, flag, number, tensor_in, tensor_list, tensor_out
 from aclnn.contract.rule import Stage
 from aclnn.contract.rules import Descending
@@ -52,9 +52,9 @@ FORMATS = ((1, (Format.ND,)), (2, (Format.ND,)), (3, (Format.ND, Format.NCL)))
 SAVED = ("i", "g", "f", "o", "h", "c", "tanhc")
 
 
-def parameter_shapes(call: Call) -> tuple[tuple[int, ...], ...]:
+def parameter_shapes(call: Call, hidden_size: Expr = HIDDEN_SIZE) -> tuple[tuple[int, ...], ...]:
     """The shape of every element of params."""
-    directions, hidden = DIRECTIONS.value(call), HIDDEN_SIZE.value(call)
+    directions, hidden = DIRECTIONS.value(call), hidden_size.value(call)
     biases = ((4 * hidden,), (4 * hidden,)) if call["hasBias"] else ()
     shapes: list[tuple[int, ...]] = []
     for layer in range(call["numLayers"]):

@@ -1,17 +1,19 @@
-"""The LSTM cell after its matrix products, backwards.
+"""The LSTM cell after its matrix products, forwards and backwards.
 
-Forward   i, f, o = σ(a_i), σ(a_f), σ(a_o); g = tanh(a_g); cy = f·cx + i·g; hy = o·tanh(cy)
+Forward   a = inputGates + hiddenGates + both biases, in four blocks; i, f, o = σ(a_i), σ(a_f), σ(a_o); g = tanh(a_g)
+          cy = f·cx + i·g; hy = o·tanh(cy); storage = [i f g o]
 
 Backward  T = tanh(cy); dc = gradHy·o·(1 − T²) + gradC; gradCx = dc·f
           da_i = dc·g·i·(1 − i); da_f = dc·cx·f·(1 − f); da_g = dc·i·(1 − g²); da_o = gradHy·T·o·(1 − o)
           gradGates = [da_i da_f da_g da_o]; gradBias = Σ gradGates over the batch
 
-`storage` holds i, f, g, o side by side, already activated. A null gradient enters the formulas as 0.
+The biases are both there or both absent. A null gradient enters the formulas as 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,8 @@ from aclnn.base.tensor import TensorSpec, dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Attr, Const, Dim
-from aclnn.contract.model import Op, flag, tensor_in, tensor_out
+from aclnn.contract.model import Arg, Op, flag, tensor_in, tensor_out
+from aclnn.contract.words import all_or_none
 
 GATE_COLUMNS = Const(4) * Dim("cx", 1)
 
@@ -200,3 +203,134 @@ def thnn_fused_lstm_cell_backward_cases() -> Iterator[Case]:
     yield plain.but("transposed gradGatesOut", gradGatesOut=TensorSpec(FLOAT32, (3, 16), (1, 4), 1, Format.ND, 70))
     yield plain.but("reversed gradBiasOut", gradBiasOut=TensorSpec(FLOAT32, (16,), (-2,), 31, Format.ND, 40))
     yield plain.but("spread gradCxOut", gradCxOut=TensorSpec(FLOAT32, (3, 4), (10, 2), 3, Format.ND, 40))
+
+
+def _gates(name: str, **given: Any) -> Arg:
+    return tensor_in(name, ranks=(2,), shape=(Dim("cx", 0), GATE_COLUMNS), dtype_like="cx", **given)
+
+
+def _bias(name: str, python: str, **given: Any) -> Arg:
+    return tensor_in(
+        name, python=python, optional=True, default=None, ranks=(1,), shape=(GATE_COLUMNS,), dtype_like="cx", **given
+    )
+
+
+thnn_fused_lstm_cell = Op(
+    "aclnnThnnFusedLstmCell",
+    family="ThnnFusedLstmCell",
+    header="thnn_fused_lstm_cell",
+    pairs_with="aclnnThnnFusedLstmCellBackward",
+    en="The LSTM cell behind its matrix products: new states, and the activated gates for the backward.",
+    zh="LSTMCell中矩阵乘之后的部分：新的状态，以及供反向使用的激活后的门。",
+    args=(
+        _gates("inputGates", en="x·w_ihᵀ, [B, 4H], columns i, f, g, o.", zh="x·w_ihᵀ，[B, 4H]，按i、f、g、o排布。"),
+        _gates("hiddenGates", en="h·w_hhᵀ, [B, 4H].", zh="h·w_hhᵀ，[B, 4H]。"),
+        tensor_in("cx", ranks=(2,), en="The old cell state, [B, H].", zh="旧细胞状态，[B, H]。"),
+        _bias("inputBiasOptional", "input_bias", en="b_ih, [4H].", zh="b_ih，[4H]。"),
+        _bias("hiddenBiasOptional", "hidden_bias", en="b_hh, [4H].", zh="b_hh，[4H]。"),
+        tensor_out(
+            "hyOut",
+            python="hy",
+            ranks=(2,),
+            shape="cx",
+            dtype_like="cx",
+            en="The new hidden state, [B, H].",
+            zh="新隐藏状态，[B, H]。",
+        ),
+        tensor_out(
+            "cyOut",
+            python="cy",
+            ranks=(2,),
+            shape="cx",
+            dtype_like="cx",
+            en="The new cell state, [B, H].",
+            zh="新细胞状态，[B, H]。",
+        ),
+        tensor_out(
+            "storageOut",
+            python="storage",
+            ranks=(2,),
+            shape="inputGates",
+            dtype_like="cx",
+            en="The activated gates i, f, g, o side by side, [B, 4H].",
+            zh="激活后的四个门i、f、g、o，按列依次排布，[B, 4H]。",
+        ),
+    ),
+    rules=(all_or_none("inputBiasOptional", "hiddenBiasOptional"),),
+)
+
+
+def cell_states(a: Array, c_prev: Array) -> tuple[list[Array], Array, Array]:
+    """One step forwards from the gates before activation: the gates i, f, g, o, the cell state and its tanh."""
+    a_i, a_f, a_g, a_o = np.split(a, 4, axis=-1)
+    i, f, g, o = sigmoid(a_i), sigmoid(a_f), np.tanh(a_g), sigmoid(a_o)
+    c = f * c_prev + i * g
+    return [i, f, g, o], c, np.tanh(c)
+
+
+def sigmoid(a: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-a)))
+
+
+def cell_state_totals(
+    a_total: Array, gates: Sequence[Array], c_prev: Array, c_prev_total: Array, tanh_c: Array
+) -> tuple[list[Array], Array, Array]:
+    """Σ|terms| behind the gates, the cell state and the hidden state.
+
+    An activation passes on the rounding of its argument, times its slope, and adds its own.
+    """
+    i, f, g, o = gates
+    a_i, a_f, a_g, a_o = np.split(a_total, 4, axis=-1)
+    t_i, t_f, t_o = (gate * (1 - gate) * total + gate for gate, total in ((i, a_i), (f, a_f), (o, a_o)))
+    t_g = (1 - g**2) * a_g + np.abs(g)
+    t_c = t_f * np.abs(c_prev) + f * c_prev_total + t_i * np.abs(g) + i * t_g
+    t_h = t_o * np.abs(tanh_c) + o * ((1 - tanh_c**2) * t_c + np.abs(tanh_c))
+    return [t_i, t_f, t_g, t_o], t_c, t_h
+
+
+def thnn_fused_lstm_cell_reference(
+    input_gates: Array, hidden_gates: Array, cx: Array, input_bias: Array | None, hidden_bias: Array | None
+) -> tuple[Array, Array, Array]:
+    a = _wide(input_gates) + _wide(hidden_gates) + _wide(input_bias) + _wide(hidden_bias)
+    gates, cy, tanh_c = cell_states(a, _wide(cx))
+    return gates[3] * tanh_c, cy, np.concatenate(gates, axis=1)
+
+
+def thnn_fused_lstm_cell_terms(
+    input_gates: Array, hidden_gates: Array, cx: Array, input_bias: Array | None, hidden_bias: Array | None
+) -> tuple[Terms, Terms, Terms]:
+    parts = [_wide(part) for part in (input_gates, hidden_gates, input_bias, hidden_bias)]
+    gates, _, tanh_c = cell_states(sum(parts, np.zeros(())), _wide(cx))
+    a_total = sum(map(np.abs, parts), np.zeros(()))
+    t_gates, t_c, t_h = cell_state_totals(a_total, gates, _wide(cx), np.abs(_wide(cx)), tanh_c)
+    return Terms(t_h, (4, 2, 1)), Terms(t_c, (4, 2)), Terms(np.concatenate(t_gates, axis=1), (4,))
+
+
+def thnn_fused_lstm_cell_case(
+    batch: int = 3, hidden_size: int = 4, has_bias: bool = True, dtype: DType = FLOAT32, product: Product = DEFAULT
+) -> Case:
+    state = dense(dtype, (batch, hidden_size), Format.ND)
+    gates = dense(dtype, (batch, 4 * hidden_size), Format.ND)
+    bias = dense(dtype, (4 * hidden_size,), Format.ND) if has_bias else None
+    values = {"inputGates": gates, "hiddenGates": gates, "cx": state, "inputBiasOptional": bias}
+    values |= {"hiddenBiasOptional": bias, "hyOut": state, "cyOut": state, "storageOut": gates}
+    return Case(thnn_fused_lstm_cell, values, product)
+
+
+def thnn_fused_lstm_cell_cases() -> Iterator[Case]:
+    make = thnn_fused_lstm_cell_case
+    plain = make()
+    yield plain
+    yield make(5, 3, dtype=FLOAT16)
+    yield make(has_bias=False)
+    for dtype in (FLOAT32, BFLOAT16, FLOAT64):
+        yield make(4, 5, dtype=dtype, product=CPU)
+    for batch, hidden_size in ((0, 3), (3, 0), (0, 0), (1, 1)):
+        yield make(batch, hidden_size)
+    yield plain.but("broadcast inputGates", inputGates=TensorSpec(FLOAT32, (3, 16), (0, 1), 2, Format.ND, 20))
+    yield plain.but("reversed hiddenGates", hiddenGates=TensorSpec(FLOAT32, (3, 16), (-16, -1), 47, Format.ND, 48))
+    yield plain.but("transposed cx", cx=TensorSpec(FLOAT32, (3, 4), (1, 3), 0, Format.ND, 12))
+    yield plain.but("spread inputBiasOptional", inputBiasOptional=TensorSpec(FLOAT32, (16,), (2,), 1, Format.ND, 40))
+    yield plain.but("spread hyOut", hyOut=TensorSpec(FLOAT32, (3, 4), (10, 2), 3, Format.ND, 40))
+    yield plain.but("transposed cyOut", cyOut=TensorSpec(FLOAT32, (3, 4), (1, 3), 0, Format.ND, 12))
+    yield plain.but("transposed storageOut", storageOut=TensorSpec(FLOAT32, (3, 16), (1, 4), 1, Format.ND, 70))

@@ -103,14 +103,17 @@ class Binding:
         self.result = results[0] if len(results) == 1 else tuple(results)
 
     def _make_output(self, arg: Arg) -> Any:
+        if self.plan.call[arg.name] is None:
+            self.memory[arg.name] = None
+            return None
         specs = self.plan.call.specs(arg.name)
         arrays = [np.empty(s.shape, s.dtype.numpy) for s in specs]
         results = [to_torch(a) for a in arrays] if self.to_torch else arrays
         if arg.kind == "tensor_list":
             self.memory[arg.name] = arrays
             return results
-        self.memory[arg.name] = arrays[0] if arrays else None
-        return results[0] if arrays else None
+        self.memory[arg.name] = arrays[0]
+        return results[0]
 
     def _take_outputs(self, out: Any) -> None:
         outputs = self.op.fresh

@@ -1,0 +1,346 @@
+"""LSTM over whole sequences, layers and directions, forwards, with the seven lists that its backward reads.
+
+One layer and direction, x the input or the states of the layer below, both directions side by side:
+    i, f, g, o = σ, σ, tanh, σ of x_t·w_ihᵀ + b_ih + h_prev·w_hhᵀ + b_hh
+    c_t = f·c_prev + i·g; tanhc_t = tanh(c_t); h_t = o·tanhc_t
+`prev` is the step before in the direction, at its start the initial state (zeros if hx is null). output is h of the top
+layer; hy and cy are the last states. With batchSizes, sequence n takes part in step t when batchSizes[t] > n: elsewhere
+its input is not read, output and the lists are 0, and its state passes unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, DType
+from aclnn.base.format import Format
+from aclnn.base.geometry import Array
+from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.tensor import TensorSpec
+from aclnn.base.tolerance import Terms
+from aclnn.contract.cases import Case
+from aclnn.contract.expr import Above, Attr, Const, Dim, ElementDim, Formula
+from aclnn.contract.model import Arg, Op, flag, number, tensor_in, tensor_list, tensor_out
+from aclnn.contract.rule import Stage
+from aclnn.contract.rules import Descending
+from aclnn.contract.words import between, when
+from aclnn.ops.lstm import (
+    BATCH,
+    DIRECTIONS,
+    FORMATS,
+    LAYERS,
+    PARAMETERS,
+    SAVED,
+    STEPS,
+    lstm_backward_case,
+    parameter_shapes,
+)
+from aclnn.ops.lstm_cell import cell_state_totals, cell_states
+
+HIDDEN_SIZE = ElementDim("params", 1, -1)  # w_hh is [4H, H]
+STATE = (LAYERS, BATCH, HIDDEN_SIZE)
+
+PARAMETER_SHAPES = Formula(
+    lambda call: parameter_shapes(call, HIDDEN_SIZE),
+    reads=("input", "params", "hasBias", "numLayers", "bidirectional"),
+    en="layer by layer w_ih [4H, I], w_hh [4H, H] and with bias b_ih [4H], b_hh [4H], then the same of the reverse "
+    "direction; H is params[1].shape[1], I is input.shape[2] and above the first layer H × directions",
+    zh="逐层依次为w_ih [4H, I]、w_hh [4H, H]，有偏置时还有b_ih [4H]、b_hh [4H]，然后是反向的同样各项；"
+    "H为params[1].shape[1]，I为input.shape[2]，第一层以上为H × 方向数",
+)
+
+
+def _output(name: str, **given: Any) -> Arg:
+    return tensor_out(name, ranks=(3,), formats=FORMATS, dtype_like="input", **given)
+
+
+def _saved(name: str, python: str, en: str, zh: str) -> Arg:
+    """One of the seven lists for the backward."""
+    return tensor_list(
+        name,
+        python=python,
+        out=True,
+        when=Attr("train"),
+        count=LAYERS,
+        ranks=(3,),
+        formats=FORMATS,
+        dtype_like="input",
+        shape=(STEPS, BATCH, HIDDEN_SIZE),
+        en=f"{en}, one [T, B, H] per layer and direction; written when train.",
+        zh=f"{zh}，每层每个方向一个[T, B, H]；train为true时写入。",
+    )
+
+
+lstm = Op(
+    "aclnnLSTM",
+    family="Lstm",
+    header="lstm",
+    pairs_with="aclnnLstmBackward",
+    en="An LSTM over whole sequences, with what its backward needs.",
+    zh="对整个序列计算LSTM，并保存反向所需的中间结果。",
+    args=(
+        tensor_in(
+            "input",
+            ranks=(3,),
+            formats=FORMATS,
+            en="The input sequences, [T, B, I], or [B, T, I] if batchFirst.",
+            zh="输入序列，[T, B, I]；batchFirst为true时是[B, T, I]。",
+        ),
+        tensor_list(
+            "params",
+            count=PARAMETERS,
+            ranks=(1, 2),
+            formats=FORMATS,
+            dtype_like="input",
+            shape=PARAMETER_SHAPES,
+            domain="weight",
+            en="Weights and biases, per layer and direction: w_ih, w_hh, then b_ih, b_hh if hasBias; rows i, f, g, o.",
+            zh="权重和偏置，每层每个方向依次为w_ih、w_hh，hasBias为true时还有b_ih、b_hh；行按i、f、g、o排布。",
+        ),
+        tensor_list(
+            "hx",
+            optional=True,
+            default=None,
+            count=Const(2),
+            ranks=(3,),
+            formats=FORMATS,
+            dtype_like="input",
+            shape=STATE,
+            en="The initial state: h0 and c0, [L·D, B, H] each, at index layer·D + direction; null is zeros.",
+            zh="初始状态h0和c0，均为[L·D, B, H]，下标为layer·D + direction；为空时按0计算。",
+        ),
+        tensor_in(
+            "batchSizes",
+            optional=True,
+            default=None,
+            dtypes=(INT64,),
+            ranks=(1,),
+            shape=(STEPS,),
+            en="How many sequences take part in each step, [T], not increasing; null: all of them.",
+            zh="每个时刻参与计算的序列数，[T]，不递增；为空时全部参与。",
+        ),
+        flag("hasBias", keyword_only=True, en="Whether params holds biases.", zh="params中是否有偏置。"),
+        number("numLayers", "int64", keyword_only=True, en="The number of layers, L.", zh="层数L。"),
+        number(
+            "dropout",
+            "double",
+            keyword_only=True,
+            default=0.0,
+            en="Dropout between layers; in training it must be 0, since the backward could not undo it.",
+            zh="层间dropout概率；训练时多层之间必须为0，因为反向无法还原掩码。",
+        ),
+        flag(
+            "train",
+            keyword_only=True,
+            default=True,
+            en="Whether the seven lists are written.",
+            zh="是否写入供反向使用的七个列表。",
+        ),
+        flag(
+            "bidirectional",
+            keyword_only=True,
+            en="Whether there is a reverse direction too: D = 2, else 1.",
+            zh="是否双向：D = 2，否则为1。",
+        ),
+        flag(
+            "batchFirst",
+            keyword_only=True,
+            en="Whether input and output have the batch first.",
+            zh="input、output的第一维是否为batch。",
+        ),
+        _output(
+            "output",
+            shape=(Dim("input", 0), Dim("input", 1), DIRECTIONS * HIDDEN_SIZE),
+            en="The hidden states of the top layer, laid out as input, forward half first.",
+            zh="最上层各时刻的隐藏状态，排布与input一致，前向在前、反向在后。",
+        ),
+        _output("hy", shape=STATE, en="The last hidden states.", zh="最后时刻的隐藏状态。"),
+        _output("cy", shape=STATE, en="The last cell states.", zh="最后时刻的细胞状态。"),
+        _saved("iOut", "i", "Input gates", "输入门的激活值"),
+        _saved("jOut", "g", "Candidate cell states", "候选细胞状态的激活值"),
+        _saved("fOut", "f", "Forget gates", "遗忘门的激活值"),
+        _saved("oOut", "o", "Output gates", "输出门的激活值"),
+        _saved("hOut", "h", "Hidden states", "隐藏状态"),
+        _saved("cOut", "c", "Cell states", "细胞状态"),
+        _saved("tanhCOut", "tanhc", "tanh of the cell states", "细胞状态的tanh"),
+    ),
+    rules=(
+        between("numLayers", 1, stage=Stage.COUNT),
+        between("dropout", 0, 1),
+        when("train", when(Above(Attr("numLayers"), 1), between("dropout", 0, 0))),
+        Descending(arg="batchSizes", most=BATCH),
+    ),
+)
+
+Lists = dict[str, Array]
+"""The saved states of one layer and direction by name, [T, B, H] each."""
+
+
+def lstm_reference(**given: Any) -> tuple[Any, ...]:
+    return _Forward(**given).results()
+
+
+def lstm_terms(**given: Any) -> tuple[Any, ...]:
+    return _Forward(**given).terms()
+
+
+class _Forward:
+    """The arguments of a call, time-major and in float64, and the walk through them.
+
+    Where a sequence takes no part, 0 stands for its input. Index k is layer·directions + direction; h[k] and c[k] are
+    the state that the walk has reached.
+    """
+
+    def __init__(self, **given: Any):
+        self.directions, self.batch_first = 1 + given["bidirectional"], given["batch_first"]
+        x = self.batch_as_told(given["input"].astype(np.float64))
+        steps, batch, _ = x.shape
+        counts = np.full(steps, batch) if given["batch_sizes"] is None else given["batch_sizes"]
+        self.active = np.arange(batch)[:, None] < counts[:, None, None]
+        self.x = np.where(self.active, x, 0)
+        params = [p.astype(np.float64) for p in given["params"]]
+        layers = given["num_layers"] * self.directions
+        each = len(params) // layers
+        self.params = [params[k * each : (k + 1) * each] for k in range(layers)]
+        nothing = np.zeros((layers, batch, params[1].shape[1]))
+        self.hx = [nothing, nothing] if given["hx"] is None else [s.astype(np.float64) for s in given["hx"]]
+        self.h, self.c = (state.copy() for state in self.hx)
+        self.train = given["train"]
+
+    def batch_as_told(self, array: Array) -> Array:
+        return array.swapaxes(0, 1) if self.batch_first else array
+
+    def results(self) -> tuple[Any, ...]:
+        saved = self.states()
+        lists = ([of_direction[name] for of_direction in saved] if self.train else None for name in SAVED)
+        return self.batch_as_told(self.top(saved)), self.h, self.c, *lists
+
+    def states(self) -> list[Lists]:
+        """What every layer and direction goes through; h and c become the last states."""
+        x, saved = self.x, list[Lists]()
+        for k in range(len(self.params)):
+            if k and k % self.directions == 0:
+                x = self.top(saved)
+            saved.append(self.one_direction(k, x))
+        return saved
+
+    def top(self, saved: list[Lists]) -> Array:
+        """The hidden states of the last layer so far, its directions side by side."""
+        return np.concatenate([of_direction["h"] for of_direction in saved[-self.directions :]], axis=-1)
+
+    def steps(self, k: int) -> Iterable[int]:
+        forwards = range(len(self.x))
+        return reversed(forwards) if k % self.directions else forwards
+
+    def one_direction(self, k: int, x: Array) -> Lists:
+        w_ih, w_hh, *biases = self.params[k]
+        a = x @ w_ih.T + sum(biases)
+        kept = {name: np.zeros((*x.shape[:2], w_hh.shape[1])) for name in SAVED}
+        for t in self.steps(k):
+            (i, f, g, o), c, tanhc = cell_states(a[t] + self.h[k] @ w_hh.T, self.c[k])
+            now = dict(zip(SAVED, (i, g, f, o, o * tanhc, c, tanhc), strict=True))
+            for name, value in now.items():
+                kept[name][t] = np.where(self.active[t], value, 0)
+            self.h[k] = np.where(self.active[t], now["h"], self.h[k])
+            self.c[k] = np.where(self.active[t], c, self.c[k])
+        return kept
+
+    def terms(self) -> tuple[Any, ...]:
+        """Every step adds up x·w_ih and h·w_hh behind all steps and layers before it."""
+        saved, totals = self.states(), list[Lists]()
+        x = np.abs(self.x)
+        h, c = (np.abs(state) for state in self.hx)
+        for k, states in enumerate(saved):
+            if k and k % self.directions == 0:
+                x = self.top(totals)
+            totals.append(self.totals_of_one_direction(k, x, states, h[k], c[k]))
+        longest = max(w_ih.shape[1] + w_hh.shape[1] for w_ih, w_hh, *_ in self.params)
+
+        def chained(total: Array, k: int) -> Terms:
+            return Terms(total, [longest + 2, 1, 1] * (len(self.x) * (1 + k // self.directions)))
+
+        last = len(saved) - 1
+        lists = ([chained(t[name], k) for k, t in enumerate(totals)] for name in SAVED)
+        return chained(self.batch_as_told(self.top(totals)), last), chained(h, last), chained(c, last), *lists
+
+    def totals_of_one_direction(self, k: int, x: Array, states: Lists, h: Array, c: Array) -> Lists:
+        """Σ|terms| behind the states of one direction; h and c, those of the initial state, become the last ones."""
+        w_ih, w_hh, *biases = map(np.abs, self.params[k])
+        a = x @ w_ih.T + sum(biases)
+        kept, c_prev = {name: np.zeros_like(states[name]) for name in SAVED}, self.hx[1][k]
+        for t in self.steps(k):
+            gates, tanhc = [states[gate][t] for gate in "ifgo"], states["tanhc"][t]
+            (i, f, g, o), t_c, t_h = cell_state_totals(a[t] + h @ w_hh.T, gates, c_prev, c, tanhc)
+            t_tanhc = (1 - tanhc**2) * t_c + np.abs(tanhc)
+            for name, value in zip(SAVED, (i, g, f, o, t_h, t_c, t_tanhc), strict=True):
+                kept[name][t] = np.where(self.active[t], value, 0)
+            h[...], c[...] = np.where(self.active[t], t_h, h), np.where(self.active[t], t_c, c)
+            c_prev = np.where(self.active[t], states["c"][t], c_prev)
+        return kept
+
+
+def lstm_case(
+    steps: int = 3,
+    batch: int = 2,
+    input_size: int = 3,
+    hidden_size: int = 2,
+    layers: int = 1,
+    bidirectional: bool = False,
+    has_bias: bool = True,
+    batch_first: bool = False,
+    lengths: tuple[int, ...] | None = None,
+    dropout: float = 0.0,
+    train: bool = True,
+    has_hx: bool = True,
+    dtype: DType = FLOAT32,
+    product: Product = DEFAULT,
+) -> Case:
+    """`lengths`, one per sequence and not increasing, makes the sequences of variable length."""
+    sizes = (steps, batch, input_size, hidden_size, layers, bidirectional, has_bias, batch_first, lengths)
+    made = lstm_backward_case(*sizes, dropout, train, dtype, product)
+    back: Mapping[str, Any] = made.values
+    same = ("input", "params", "hasBias", "numLayers", "dropout", "train", "bidirectional", "batchFirst")
+    values = {name: back[name] for name in same}
+    values |= {"hx": back["hx"] if has_hx else None, "batchSizes": back["batchSizesOptional"]}
+    values |= {"output": back["dy"], "hy": back["dh"], "cy": back["dc"]}
+    lists = [arg.name for arg in lstm.outputs if arg.kind == "tensor_list"]
+    values |= dict.fromkeys(lists, back["i"] if train else None)
+    data = {} if lengths is None else {"batchSizes": made.data["batchSizesOptional"]}
+    return Case(lstm, values, product, data=data)
+
+
+def lstm_cases() -> Iterator[Case]:
+    make = lstm_case
+    full = make(2, 2, 3, 2, lengths=(2, 1))
+    yield full
+    yield make(3, 2, 4, 3, layers=2, bidirectional=True)
+    yield make(3, 2, 4, 3, layers=2, bidirectional=True, has_bias=False, batch_first=True, dtype=FLOAT16)
+    yield make(4, 3, 2, 3, layers=3, batch_first=True, dropout=0.5, train=False)
+    yield make(2, 1, 1, 1, dropout=1.0, has_hx=False)
+    yield full.but("lists given but not asked for", train=False)
+    for dtype in (BFLOAT16, FLOAT64, FLOAT16):
+        yield make(3, 2, 2, 3, layers=2, bidirectional=True, has_hx=False, dtype=dtype, product=CPU)
+    for lengths in ((4, 4, 2, 1), (3, 1, 0, 0), (0, 0, 0, 0)):
+        yield make(4, 4, 3, 2, 2, True, lengths=lengths)
+        yield make(4, 4, 3, 2, 1, batch_first=True, lengths=lengths, dtype=FLOAT16)
+    for steps, batch, input_size, hidden_size in ((0, 2, 3, 2), (2, 0, 3, 2), (2, 2, 0, 2), (2, 2, 3, 0), (0, 2, 3, 0)):
+        yield make(steps, batch, input_size, hidden_size, layers=2, bidirectional=True)
+    yield from _strided_cases(make(3, 2, 4, 2))
+
+
+def _strided_cases(plain: Case) -> Iterator[Case]:
+    def view(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, storage: int) -> TensorSpec:
+        return TensorSpec(FLOAT32, shape, strides, offset, Format.ND, storage)
+
+    _, *rest = plain.values["params"]
+    yield plain.but(
+        "reversed input of format NCL", input=view((3, 2, 4), (-8, 4, -1), 19, 24)._replace(format=Format.NCL)
+    )
+    yield plain.but("transposed w_ih", params=(view((8, 4), (1, 8), 0, 32), *rest))
+    yield plain.but("broadcast h0", hx=(view((1, 2, 2), (9, 0, 0), 1, 2), plain.values["hx"][1]))
+    yield plain.but("transposed output", output=view((3, 2, 2), (2, 1, 7), 5, 40))
+    yield plain.but("reversed hy", hy=view((1, 2, 2), (4, -2, -1), 3, 4))
+    yield plain.but("transposed iOut", iOut=(view((3, 2, 2), (1, 3, 6), 0, 12),))
