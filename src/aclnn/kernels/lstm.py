@@ -3,7 +3,7 @@
 Sequences are packed: the positions where a sequence takes part, step after step, are the rows of one matrix. Other
 positions are never read, and the products over a whole sequence are one matrix product each. Gates and states are
 float32 (float64 for float64 tensors), but matrix products add up in float64: a float32 BLAS adds term after term, and
-2048 equal terms came out 7 times further off than (8 + √K)·u allows.
+20,000 equal terms came out 21 times further off than (8 + √K)·u allows.
 """
 
 from __future__ import annotations
