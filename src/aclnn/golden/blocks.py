@@ -6,17 +6,15 @@ import math
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array
 from aclnn.base.tolerance import Precision, Terms, allowed_error, error_ratio
+from aclnn.golden.sound import Box, Truth
 
 BLOCK = 2**14  # elements: a dozen float64 arrays of this size stay in a second-level cache
-
-Box = tuple[slice, ...]
 
 
 @dataclass(frozen=True)
@@ -31,23 +29,20 @@ class Miss:
 
 @dataclass(frozen=True)
 class Pair:
-    """A target and what it is compared with. With `terms` the golden is exact and is rounded as the target was."""
+    """A target and what it is compared with: a golden from a file, the truth as computed here, or both."""
 
     target: Array
-    golden: Array
     dtype: DType
-    terms: Terms | None = None
-    precision: Precision | None = None
+    golden: Array | None = None
+    truth: Truth | None = None
     nan_for_inf: bool = False  # the documents of the operator say NaN where IEEE says Inf
 
     def block(self, where: Box) -> Block:
-        t, g = np.asarray(self.target[where]), np.asarray(self.golden[where])
-        if self.terms is None or self.precision is None:
-            return Block(self, where, t, g, None)
-        rounded = g
-        for dtype in self.precision.roundings:
-            rounded = rounded.astype(dtype.numpy)
-        return Block(self, where, t, rounded, g)
+        target = np.asarray(self.target[where])
+        if self.golden is not None:
+            return Block(self, where, target, np.asarray(self.golden[where]))
+        assert self.truth is not None
+        return Block(self, where, target, self.truth.rounded(where))
 
     def forget(self) -> None:
         """Gives back the memory of mapped files; what is needed again is read again."""
@@ -85,8 +80,7 @@ class Block:
     pair: Pair
     where: Box
     target: Array
-    golden: Array  # as a golden file would hold it
-    exact: Array | None  # before rounding, if it was computed
+    golden: Array  # as a golden file holds it
 
     def __post_init__(self) -> None:
         self.wide_target, self.wide_golden = self.target.astype(np.float64), self.golden.astype(np.float64)
@@ -112,11 +106,8 @@ class Block:
 
     def ratio(self) -> Array:
         """|target − golden| in units of the allowed error."""
-        pair = self.pair
-        if self.exact is None or pair.terms is None or pair.precision is None:
-            return self._ratio_to_file()
-        total = np.broadcast_to(pair.terms.total, pair.target.shape)[self.where]
-        return self._pardoned(error_ratio(self.target, self.exact, pair.terms._replace(total=total), pair.precision))
+        truth = self.pair.truth
+        return self._ratio_to_file() if truth is None else self._pardoned(truth.ratio(self.target, self.where))
 
     def _ratio_to_file(self) -> Array:
         """Against a golden from a file nothing is known of its sums, so only Σ|terms| ≥ |golden| is used."""
@@ -136,8 +127,9 @@ class Block:
         """One element by its number inside the block."""
         inside = np.unravel_index(flat, ratio.shape)
         index = tuple(int(i) + s.start for i, s in zip(inside, self.where, strict=True))
-        golden: Any = self.golden if self.exact is None else self.exact
-        return Miss(index, float(self.target[inside]), float(golden[inside]), float(ratio[inside]))
+        truth = self.pair.truth
+        golden = self.golden[inside] if truth is None else truth.exact[index]
+        return Miss(index, float(self.target[inside]), float(golden), float(ratio[inside]))
 
     def same_bits(self) -> int:
         """How many elements are the same bit by bit; any NaN equals any NaN."""

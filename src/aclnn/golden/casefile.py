@@ -14,6 +14,7 @@ what it wrote and `selfRef.given` what it read.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -168,11 +169,14 @@ def bind(op: Op, given: Mapping[str, Any], targets: Mapping[str, Any], product: 
     found: dict[str, Any] = {}
     for arg in op.outputs:
         fresh, target = values[arg.name], targets.get(arg.name)
-        if arg.kind == "tensor_list":
-            elements = _padded(op, arg, target, len(fresh or ()))
+        if fresh is None:  # it takes no part, so what is there is not looked at
+            found[arg.name] = None
+        elif arg.kind == "tensor_list":
+            elements = [_fitted(arg, t, f) for t, f in zip(_padded(op, arg, target, fresh), fresh, strict=True)]
             found[arg.name] = [_view(t) for t in elements]
-            values[arg.name] = tuple(_spec(arg, t) or f for t, f in zip(elements, fresh or (), strict=True))
+            values[arg.name] = tuple(_spec(arg, t) or f for t, f in zip(elements, fresh, strict=True))
         else:
+            target = _fitted(arg, target, fresh)
             found[arg.name] = _view(target)
             values[arg.name] = _spec(arg, target) or fresh
     call = Call(values, product)
@@ -182,14 +186,26 @@ def bind(op: Op, given: Mapping[str, Any], targets: Mapping[str, Any], product: 
     return LoadedCase(op, call, {a.name: inputs.memory[a.name] for a in op.inputs if a.is_tensor}, found)
 
 
-def _padded(op: Op, arg: Arg, target: Any, length: int) -> list[Any]:
+def _padded(op: Op, arg: Arg, target: Any, fresh: tuple[TensorSpec, ...]) -> list[Any]:
     """A list of outputs in full length, None where one is not there."""
+    length = len(fresh)
     if isinstance(target, Mapping):
         beyond = [i for i in target if i >= length]
         if beyond:
             raise invalid(f"{op.name}: {arg.name} has an element {max(beyond)} but only {length} elements.", arg.name)
         return [target.get(i) for i in range(length)]
     return [None] * length if target is None else list(target)
+
+
+def _fitted(arg: Arg, target: Any, fresh: TensorSpec) -> Any:
+    """Bare bytes of an output are what the contract says the output is."""
+    if not isinstance(target, np.ndarray) or target.dtype != np.uint8:
+        return target
+    wanted, dtype = fresh.size * fresh.dtype.itemsize, fresh.dtype.numpy
+    if target.size != wanted:
+        brief = f"{fresh.dtype} {list(fresh.shape)}"
+        raise invalid(f"{arg.name} has {target.size} bytes, but {brief} has {wanted}.", arg.name)
+    return target.view(np.dtype(dtype)).reshape(fresh.shape)
 
 
 def _view(value: Any) -> Array | None:
@@ -228,7 +244,7 @@ def _attribute(op: Op, arg: Arg, described: Description, path: Path) -> Any:
             return _from_json(arg, described.attributes[name], path)
     if arg.default is not ...:
         return arg.default
-    if arg.optional or arg.python == HIDDEN:
+    if arg.optional or arg.when is not None or arg.python == HIDDEN:  # whether it may be missing, the contract says
         return None
     raise invalid(f"{path} has no attribute {arg.name}; {op.name} needs it.", arg.name)
 
@@ -273,24 +289,38 @@ def _whole_list(arg: Arg, elements: Mapping[int, Any], path: Path) -> list[Any]:
 
 
 def _tensor(name: str, arg: Arg, described: Description, array: Array, path: Path) -> Any:
-    layout = described.layout(name)
-    dtype = _named_dtype(layout.get("dtype"), name, path)
-    array = containers.as_dtype(array, dtype, name)
-    if arg.given and not (array.flags.aligned and array.flags.c_contiguous and array.flags.writeable):
-        array = np.array(array, order="C")  # data inside a file starts at any byte, and is not for writing
-    if not layout.keys() & {"shape", "strides", "offset", "format"}:
-        return array
+    found = interpret(name, array, described.layout(name), path)
+    if isinstance(found, Tensor):
+        return Tensor.on(found.owner.copy(), found.spec) if arg.updated else found
+    if not arg.given:
+        return found
+    if found.flags.aligned and found.flags.c_contiguous and found.flags.writeable:
+        return found
+    return np.array(found, order="C")  # data inside a file starts at any byte, and is not for writing
+
+
+def interpret(name: str, array: Array, layout: Mapping[str, Any], path: Path) -> Any:
+    """A stored array as what its layout says: of another dtype, of another shape, or the storage of a Tensor."""
+    array = containers.as_dtype(array, _named_dtype(layout.get("dtype"), name, path), name)
     with containers.refusals(path):
-        tensor = Tensor(
-            np.array(array, order="C") if not array.flags.c_contiguous else array,
-            layout.get("shape"),
-            layout.get("strides"),
-            layout.get("offset", 0),
-            layout.get("format"),
-        )
+        shape = tuple(int(n) for n in layout.get("shape", array.shape))
+        if not layout.keys() & {"strides", "offset"}:
+            array = _reshaped(name, array, shape, path)
+            if "format" not in layout:
+                return array
+        storage = array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C")
+        tensor = Tensor(storage, shape, layout.get("strides"), layout.get("offset", 0), layout.get("format"))
     if tensor.spec.size > max(_MOST_REPEATED, array.size):
         raise invalid(f"{path}: {name} shows {tensor.spec.size} elements of a storage of {array.size}.", name)
     return tensor
+
+
+def _reshaped(name: str, array: Array, shape: tuple[int, ...], path: Path) -> Array:
+    if math.prod(shape) != array.size or min(shape, default=0) < 0:
+        wanted = math.prod(shape) * array.itemsize
+        dtype = containers.known_dtype(array, name)
+        raise invalid(f"{path}: {name} has {array.nbytes} bytes, but {dtype} {list(shape)} has {wanted}.", name)
+    return array.reshape(shape)
 
 
 def _named_dtype(name: Any, argument: str, path: Path) -> DType | None:

@@ -51,10 +51,11 @@ _SAFETENSORS_NAMES = {name: code for code, name in _SAFETENSORS.items()}
 
 
 class Contents(NamedTuple):
-    """What a file holds: arrays by name, and the JSON text of its case if it has one."""
+    """What a file holds: arrays by name, the JSON text of its case if it has one, and which arrays are bare bytes."""
 
     arrays: dict[str, Array]
     case: str | None = None
+    raw: frozenset[str] = frozenset()
 
 
 def read(path: Path) -> Contents:
@@ -261,7 +262,7 @@ def _from_torch(name: object, value: Any) -> Array:
 
 def _read_bin(path: Path) -> Contents:
     size = path.stat().st_size
-    return Contents({path.stem: _Claimed(np.dtype(np.uint8), (size,)).map(path, 0)})
+    return Contents({path.stem: _Claimed(np.dtype(np.uint8), (size,)).map(path, 0)}, raw=frozenset([path.stem]))
 
 
 _READERS: dict[str, Callable[[Path], Contents]] = {
@@ -346,5 +347,9 @@ def as_dtype(array: Array, dtype: DType | None, name: str) -> Array:
     if dtype is None or dtype.numpy is None or array.dtype == dtype.numpy:
         return array
     if array.dtype.kind in "uiV" and array.itemsize == dtype.itemsize:
+        return array.view(dtype.numpy)
+    if array.dtype == np.uint8 and array.ndim == 1:  # bare bytes
+        if array.size % dtype.itemsize:
+            raise invalid(f"{name} has {array.size} bytes, which is no whole number of {dtype}.", name)
         return array.view(dtype.numpy)
     raise invalid(f"{name} has dtype {array.dtype} but its description says {dtype}.", name)

@@ -15,7 +15,8 @@ from itertools import islice
 import numpy as np
 
 from aclnn.base.geometry import Array
-from aclnn.golden.blocks import Block, Box, Miss, Pair, blocks
+from aclnn.golden.blocks import Block, Miss, Pair, blocks
+from aclnn.golden.sound import Box
 from aclnn.golden.standards import SMALL, Rule, Summary
 from aclnn.runtime import settings
 

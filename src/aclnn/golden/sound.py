@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from aclnn.base.dtype import FLOAT32, FLOAT64, INT64
 from aclnn.base.geometry import Array
 from aclnn.base.tolerance import Precision, Terms, error_ratio
 from aclnn.contract.call import Call
 from aclnn.contract.model import Arg, Op
 from aclnn.runtime.reference import exact, sums
+
+Box = tuple[slice, ...]
 
 
 class Judged(NamedTuple):
@@ -37,6 +41,19 @@ class Truth(NamedTuple):
     terms: Terms
     precision: Precision
 
+    def rounded(self, where: Box = ()) -> Array:
+        """The exact values (of a block) as a right result has them."""
+        values = np.asarray(self.exact[where])
+        with np.errstate(all="ignore"):
+            for dtype in self.precision.roundings:
+                values = values.astype(dtype.numpy)
+        return values
+
+    def ratio(self, result: Array, where: Box = ()) -> Array:
+        """The error of a result (of a block of it) in units of the allowed one."""
+        terms = self.terms._replace(total=np.broadcast_to(self.terms.total, self.exact.shape)[where])
+        return error_ratio(result, self.exact[where], terms, self.precision)
+
 
 def judge(op: Op, call: Call, arrays: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> list[Judged]:
     """Judges the outputs among `arrays` (by vendor name) against the float64 reference of its inputs.
@@ -44,7 +61,7 @@ def judge(op: Op, call: Call, arrays: Mapping[str, Any], given: Mapping[str, Any
     Inputs must be as they were before the call: an in-place caller passes copies, as `given` if need be.
     """
     return [
-        Judged(truth.name, error_ratio(result, truth.exact, truth.terms, truth.precision))
+        Judged(truth.name, truth.ratio(result))
         for truth, result in truths(op, call, arrays, given)
         if result is not None
     ]
@@ -58,7 +75,14 @@ def truths(
     `given` are the inputs, where they are no longer what they were in `arrays`.
     """
     inputs = arrays if given is None else given
-    for arg, golden, terms in zip(op.outputs, exact(op, call, inputs), sums(op, call, inputs), strict=True):
+    return assembled(op, call, arrays, exact(op, call, inputs), sums(op, call, inputs))
+
+
+def assembled(
+    op: Op, call: Call, arrays: Mapping[str, Any], exact: tuple[Any, ...], sums: tuple[Any, ...]
+) -> Iterator[tuple[Truth, Any]]:
+    """The results of a reference, and the sums behind them, output by output."""
+    for arg, golden, terms in zip(op.outputs, exact, sums, strict=True):
         if golden is None or call[arg.name] is None or not arg.takes_part(call):
             continue
         precision, result = precision_of(op, arg, call), arrays[arg.name]

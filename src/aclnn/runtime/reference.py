@@ -29,15 +29,24 @@ def reference_kernel(op: Op) -> Kernel:
 
 
 def exact(op: Op, call: Call, arrays: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The float64 gradients of the given (already rounded) inputs, one entry per output; None where one is masked."""
-    with np.errstate(all="ignore"):
-        return _as_tuple(op, ops.reference(op)(**arguments(op, call, arrays)))
+    """The float64 results of the given (already rounded) inputs, one entry per output; None where one is masked."""
+    return evaluate(op, arguments(op, call, arrays))
 
 
 def sums(op: Op, call: Call, arrays: Mapping[str, Any]) -> tuple[Any, ...]:
     """The Terms behind each output, in the same shape as `exact`."""
+    return evaluate_sums(op, arguments(op, call, arrays))
+
+
+def evaluate(op: Op, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The reference of an operator on keyword arguments of its own."""
     with np.errstate(all="ignore"):
-        found = ops.terms(op)(**arguments(op, call, arrays))
+        return _as_tuple(op, ops.reference(op)(**given))
+
+
+def evaluate_sums(op: Op, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    with np.errstate(all="ignore"):
+        found = ops.terms(op)(**given)
     return (found,) if isinstance(found, Terms) else tuple(found)
 
 

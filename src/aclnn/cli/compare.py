@@ -1,0 +1,106 @@
+"""`aclnn compare`: is a target right, and if not, where and why?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from aclnn import ops
+from aclnn.base.status import invalid
+from aclnn.cli.describe import Lang
+from aclnn.contract.model import Op
+from aclnn.golden import containers
+from aclnn.golden.compare import compare as compare_
+from aclnn.golden.standards import STANDARDS
+from aclnn.golden.table import parse
+from aclnn.golden.terminal import WIDTH, as_text, render
+
+
+def compare(
+    target: Annotated[
+        Path,
+        typer.Option("-tp", "--target", help="A case file, a folder of dumps or of cases, or a table of targets."),
+    ],
+    golden: Annotated[
+        Path | None, typer.Option("-gp", "--golden", help="A golden to compare with; without it one is computed.")
+    ] = None,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--out", help="A report: .html, .csv, .json, .xml (JUnit), .xlsx, or a folder. Repeatable."),
+    ] = None,
+    standard: Annotated[str, typer.Option(help=f"The accuracy standard: {', '.join(STANDARDS)}.")] = "mixed",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="The exit code follows soundness, not the standard.")
+    ] = False,
+    op: Annotated[str | None, typer.Option(help="The operator, where the target does not say it.")] = None,
+    arg: Annotated[
+        list[str] | None, typer.Option("--arg", help="With --op: name=value, or name=file for a tensor. Repeatable.")
+    ] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="The row of the standard (float16, bfloat16, float32, hf32); what .bin files are."),
+    ] = None,
+    shape: Annotated[str | None, typer.Option(help="The shape of a .bin file, such as 2x3x4.")] = None,
+    product: Annotated[str | None, typer.Option(help="The product to check against.")] = None,
+    hints: Annotated[bool, typer.Option(help="Find out why a wrong result is wrong.")] = True,
+    lang: Annotated[Lang, typer.Option("--lang", help="Language: en or zh.")] = Lang.en,
+) -> None:
+    """Compares an NPU result with the float64 reference of its own inputs, or with a golden.
+
+    The verdict is what the standard says; "sound" says whether every element is within what rounding can explain.
+    Exit code 0: right; 1: a mismatch; 2: bad input.
+    """
+    if arg and not op:
+        raise invalid("--arg needs --op: without an operator nobody knows what it means.")
+    arguments = _arguments(ops.find(op), arg or []) if op else {}
+    sizes = None if shape is None else _sizes(shape)
+    found = compare_(
+        target, golden, dtype, standard, op=op, arguments=arguments, product=product, shape=sizes, hints=hints
+    )
+    console = Console()
+    if console.is_terminal:
+        console.print(render(found, lang.value), width=min(console.width, WIDTH))
+    else:
+        print(as_text(found, lang.value))
+    for path in out or ():
+        for written in found.save(path, lang.value):
+            print(f"{written}")
+    raise typer.Exit(found.exit_code(strict))
+
+
+def _arguments(op: Op, given: list[str]) -> dict[str, Any]:
+    """Attributes as values, tensors as the arrays of the files they name."""
+    known = {name: a for a in op.inputs for name in (a.name, a.snake)}
+    found: dict[str, Any] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign or name not in known:
+            shown = ", ".join(a.name for a in op.inputs)
+            raise invalid(f"--arg {text!r} is not name=value with a name among {shown}.")
+        if known[name].kind == "tensor_list":
+            found[name] = [_array(part) for part in value.split(",")]
+        elif known[name].is_tensor:
+            found[name] = _array(value)
+        else:
+            parsed = parse(value)
+            found[name] = (parsed,) if known[name].kind.endswith("_array") and isinstance(parsed, int) else parsed
+    return found
+
+
+def _array(path: str) -> Any:
+    arrays = containers.read(Path(path)).arrays
+    if len(arrays) != 1:
+        raise invalid(f"{path} has {len(arrays)} arrays ({', '.join(arrays) or 'none'}); it must have one.")
+    (name, array), *_ = arrays.items()
+    return containers.as_dtype(array, None, name)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    parsed = parse(text)
+    sizes = parsed if isinstance(parsed, tuple) else (parsed,)
+    if not all(isinstance(n, int) and n >= 0 for n in sizes):
+        raise invalid(f"--shape {text!r} is no shape; write 2x3x4.")
+    return sizes

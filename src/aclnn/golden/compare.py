@@ -1,0 +1,219 @@
+"""Is a target right, and if not, where and why? `aclnn.compare` and `aclnn compare` are this function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from aclnn.base import dtype as dtypes
+from aclnn.base.dtype import FLOAT32, DType
+from aclnn.base.geometry import Array
+from aclnn.base.rounding import ALLOW_DOWN_PRECISION, USE_HF32
+from aclnn.base.status import AclnnError, invalid
+from aclnn.golden import containers, standards
+from aclnn.golden.blocks import Pair
+from aclnn.golden.casefile import LoadedCase
+from aclnn.golden.explain import explain
+from aclnn.golden.hypotheses import computed_as
+from aclnn.golden.load import Hand, Subject, subjects
+from aclnn.golden.metrics import Measured, measure
+from aclnn.golden.places import Map, map_of, where
+from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, Comparison, OutputReport, disagreement
+from aclnn.golden.slices import worst_slice
+from aclnn.golden.sound import Truth, truths
+from aclnn.golden.standards import Standard
+from aclnn.golden.texts import Text, many
+
+_NAN_FOR_INF = ("Lstm", "ThnnFusedLstmCell")  # whose documents say that Inf in gives NaN out
+
+
+def compare(
+    target: Any,
+    golden: Any = None,
+    dtype: Any = None,
+    standard: str = "mixed",
+    *,
+    op: str | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    product: str | None = None,
+    shape: Sequence[int] | None = None,
+    hints: bool = True,
+) -> Comparison:
+    """Compares a target with a golden, or with the float64 reference of its own inputs.
+
+    target: a case file, a folder of dumps, a table of cases (paths), an array, or arrays by name.
+    golden: the same kinds; without it the golden is computed, which needs a case or `op` and `arguments`.
+    dtype: the row of the standard (float16, bfloat16, float32, hf32); also what bare bytes are.
+    standard: mixed, mere-mare, thousandth, close, cosine or binary.
+    shape: of bare bytes. hints: whether to find out why a wrong result is wrong.
+    """
+    chosen = standards.find(standard)
+    row, element = _row(dtype)
+    hand = Hand(op, arguments or {}, product, element, None if shape is None else tuple(shape))
+    reports: list[OutputReport] = []
+    for subject in subjects(target, golden, hand):
+        try:
+            reports += _compare_subject(subject, chosen, row, hints)
+        except AclnnError as error:
+            if not subject.of_many:
+                raise
+            reports.append(_refused(subject, error))
+    return Comparison(chosen, reports)
+
+
+def _refused(subject: Subject, error: AclnnError) -> OutputReport:
+    return OutputReport(subject.name, "", ERROR, Text(error.message, error.message_zh))
+
+
+def _row(dtype: Any) -> tuple[str | None, DType | None]:
+    """The row that a dtype means, and the element type."""
+    if dtype is None:
+        return None, None
+    if str(dtype).lower() == "hf32":
+        return "hf32", FLOAT32
+    named = str(dtype).removeprefix("torch.") if not isinstance(dtype, type) else np.dtype(dtype).name
+    found = dtype if isinstance(dtype, DType) else dtypes.by_name(named)
+    if found is None or found.numpy is None:
+        raise invalid(f"there is no dtype {dtype!r}; choose one of float32, hf32, float16, bfloat16 …", "dtype")
+    return found.name, found
+
+
+def _compare_subject(subject: Subject, standard: Standard, row: str | None, hints: bool) -> list[OutputReport]:
+    if subject.error is not None:
+        return [_refused(subject, subject.error)]
+    expected = _expected(subject)
+    reports, pairs = [], {}
+    for name, target in subject.targets.items():
+        report = OutputReport(subject.name, name, SKIPPED, operator=subject.case.op.name if subject.case else None)
+        reports.append(report)
+        pair = _pair(subject, name, target, expected, report)
+        if pair is not None:
+            pairs[name] = pair
+            _judge(report, pair, standard, row, subject.case)
+    if hints and subject.case is not None:
+        _explain(subject.case, reports, pairs)
+    return [r for r in reports if r.why is not None or r.measured is not None]
+
+
+def _expected(subject: Subject) -> dict[str, Truth]:
+    if subject.case is None:
+        return {}
+    case = subject.case
+    try:
+        return {truth.name: truth for truth, _ in truths(case.op, case.call, case.targets, case.given)}
+    except MemoryError:
+        raise invalid(f"{subject.name}: the reference of {case.op.name} needs more memory than there is.") from None
+
+
+def _pair(
+    subject: Subject, name: str, target: Array | None, expected: Mapping[str, Truth], report: OutputReport
+) -> Pair | None:
+    """What an output is compared with; None, with the reason in its report, where there is nothing to compare."""
+    if target is None:
+        if name in expected:
+            report.why = Text("it is not in the target", "待测数据中没有该输出")
+        return None
+    if subject.case is not None and name not in expected:
+        report.why = Text("the call does not ask for it", "调用未要求计算该输出")
+        return None
+    golden = None if subject.goldens is None else subject.goldens.get(name)
+    if golden is None and subject.goldens is not None:
+        report.why = Text("it is not in the golden", "标杆数据中没有该输出")
+        return None
+    report.golden = "computed" if golden is None else "given"
+    boundary = subject.case is not None and subject.case.op.family in _NAN_FOR_INF
+    return Pair(target, containers.known_dtype(target, name), golden, expected.get(name), boundary)
+
+
+def _judge(report: OutputReport, pair: Pair, standard: Standard, row: str | None, case: LoadedCase | None) -> None:
+    places = map_of(case, report.output, pair.target.shape)
+    report.dtype, report.shape, report.axes = pair.dtype.name, pair.target.shape, places.axes
+    if not _is_float(pair.dtype) and standard.name != "binary":
+        raise invalid(
+            f"{report.label} has dtype {pair.dtype}; only floating-point results are compared by {standard.name}."
+        )
+    report.rule = standard.rule(row or _natural_row(report, pair, case))
+    found = measure(pair, report.rule, [places.inner] if places.inner else [])
+    report.measured = found
+    report.criteria = report.rule.criteria(found.summary())
+    report.status = PASS if all(c.holds for c in report.criteria) else FAIL
+    report.sound = _is_sound(found, pair)
+    if found.misses:
+        report.places = where(found, places)
+        report.slice = worst_slice(pair, found.worst)
+    _refuse_nothing_but_nan(report, found)
+    report.notes = tuple(_notes(report, pair, places))
+
+
+def _is_float(dtype: DType) -> bool:
+    return "float" in dtype.name
+
+
+def _natural_row(report: OutputReport, pair: Pair, case: LoadedCase | None) -> str:
+    """The element type, or HF32 where the operator is asked to round its inputs so."""
+    if case is not None and "cubeMathType" in case.op.by_name and report.output != "gradBias":
+        rounds = case.call["cubeMathType"] in (ALLOW_DOWN_PRECISION, USE_HF32)
+        if rounds and computed_as(case) is FLOAT32 and pair.dtype is FLOAT32:
+            return "hf32"
+    return pair.dtype.name
+
+
+def _is_sound(found: Measured, pair: Pair) -> bool | None:
+    """Against a golden from a file, misses may still be rounding: only NaN and Inf are certain there."""
+    if not found.misses:
+        return True
+    return None if pair.truth is None and not found.special_misses else False
+
+
+def _refuse_nothing_but_nan(report: OutputReport, found: Measured) -> None:
+    """An array of NaN alone says that something was never written; there is nothing to compare."""
+    if found.count < 2 or found.nan_target < found.count:
+        only_golden = report.golden == "given" and found.count and found.nan_golden == found.count
+        if not only_golden:
+            return
+    if found.nan_golden == found.count and report.golden == "computed":
+        return  # the inputs say that it must be so
+    side = Text("golden", "标杆") if found.nan_golden == found.count else Text("target", "待测")
+    report.status = ERROR
+    report.why = Text(f"every element of the {side.en} is NaN", f"{side.zh}数据全为NaN")
+
+
+def _notes(report: OutputReport, pair: Pair, places: Map) -> Iterator[Text]:
+    found = report.measured
+    assert found is not None
+    apart = disagreement(report)
+    if apart is not None:
+        yield apart
+    if report.sound is None:
+        yield Text(
+            f"{many(found.misses, 'element')} may be rounding or not: that takes the operator and its inputs to tell",
+            f"{found.misses:,}个元素是否属于舍入误差无法判断：需要算子及其输入",
+        )
+    if found.documented:
+        yield Text(
+            f"{many(found.documented, 'element')} NaN where the golden is Inf: a documented boundary, not a fault",
+            f"{found.documented:,}个元素为NaN而标杆为Inf：文档说明的边界行为，不算错误",
+        )
+    if pair.golden is not None and pair.truth is not None:
+        wrong = int(np.count_nonzero(pair.truth.ratio(pair.golden) > 1))
+        if wrong:
+            yield Text(
+                f"the golden that was given is itself beyond rounding in {many(wrong, 'element')}",
+                f"给定的标杆自身有{wrong:,}个元素超出舍入误差",
+            )
+
+
+def _explain(case: LoadedCase, reports: list[OutputReport], pairs: Mapping[str, Pair]) -> None:
+    wrong = {
+        r.output: (pairs[r.output].target, r.measured.misses)
+        for r in reports
+        if r.sound is False and r.measured is not None and r.measured.misses
+    }
+    if not wrong:
+        return
+    proved = explain(case, wrong)
+    for report in reports:
+        if report.output in proved:
+            report.hints = (proved[report.output],)

@@ -1,0 +1,65 @@
+"""Proving why a result is wrong: recompute under each hypothesis and see whether the misses vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from aclnn.base.geometry import Array
+from aclnn.base.tolerance import Terms
+from aclnn.golden import hypotheses
+from aclnn.golden.casefile import LoadedCase
+from aclnn.golden.hypotheses import Hypothesis
+from aclnn.golden.result import Hint
+from aclnn.golden.sound import Truth, assembled
+from aclnn.golden.texts import Text, percent
+from aclnn.runtime.reference import arguments, evaluate, evaluate_sums
+
+_LEFT_OVER = 0.01  # of the misses may stay unexplained
+_WIDESPREAD = 0.02  # of the elements must miss before coarser arithmetic is to blame …
+_NOTICEABLE = 0.004  # … and the worst must be at least this part of what that arithmetic may do
+
+
+def explain(case: LoadedCase, wrong: Mapping[str, tuple[Array, int]]) -> dict[str, Hint]:
+    """For each wrong output (its target, and how many elements miss) the first hypothesis that is proved."""
+    hints: dict[str, Hint] = {}
+    given = arguments(case.op, case.call, case.given)
+    for hypothesis in hypotheses.of(case):
+        if len(hints) == len(wrong):
+            break
+        for truth in _under(case, hypothesis, given):
+            if truth.name in wrong and truth.name not in hints:
+                hint = _proved(hypothesis, truth, *wrong[truth.name])
+                if hint is not None:
+                    hints[truth.name] = hint
+    return hints
+
+
+def _under(case: LoadedCase, hypothesis: Hypothesis, given: dict[str, Any]) -> Iterator[Truth]:
+    """What the outputs would be."""
+    changed = hypothesis.before(case, given)
+    exact, sums = evaluate(case.op, changed), evaluate_sums(case.op, changed)
+    for truth, _ in assembled(case.op, case.call, case.targets, exact, sums):
+        total = np.broadcast_to(truth.terms.total, truth.exact.shape)
+        if hypothesis.unit is not None:
+            total = total * (hypothesis.unit / truth.precision.compute.unit)
+        yield truth._replace(
+            exact=hypothesis.after(case, truth.name, truth.exact),
+            terms=Terms(hypothesis.after(case, truth.name, total), truth.terms.lengths),
+        )
+
+
+def _proved(hypothesis: Hypothesis, truth: Truth, target: Array, misses: int) -> Hint | None:
+    ratio = truth.ratio(target)
+    left = int(np.count_nonzero(ratio > 1))
+    if left > _LEFT_OVER * misses:
+        return None
+    if hypothesis.unit is not None:
+        coarse = misses >= max(3, _WIDESPREAD * target.size) and float(ratio.max()) >= _NOTICEABLE
+        if not coarse:
+            return None
+    share = percent(target.size - left, target.size)
+    proof = Text(f"{hypothesis.proof.en} {share} is in tolerance", f"{hypothesis.proof.zh}，{share}在容差内")
+    return Hint(hypothesis.key, hypothesis.says, proof)

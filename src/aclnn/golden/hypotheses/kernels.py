@@ -1,0 +1,92 @@
+"""Kernels of convolutions, (out, in, taps …), and of ConvTbc, (taps, in, out): direction, padding, channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from aclnn.base.geometry import Array
+from aclnn.golden.casefile import LoadedCase
+from aclnn.golden.hypotheses.model import Arguments, Hypothesis, setting
+from aclnn.golden.texts import Text
+
+Change = Callable[[LoadedCase, Array], Array]
+
+
+def of(case: LoadedCase) -> Iterator[Hypothesis]:
+    call = case.call
+    if max(_taps(case), default=1) > 1:
+        yield Hypothesis(
+            "kernel-not-flipped",
+            Text(
+                "the kernel was taken in the wrong direction (not flipped, or flipped once too often)",
+                "卷积核方向相反（未翻转或多翻转了一次）",
+            ),
+            Text("with the kernel the other way round", "以方向相反的卷积核重算"),
+            partial(_with_weight, _flipped),
+            partial(_with_grad_weight, _flipped),
+        )
+    padding = "pad" if case.op.family == "ConvTbc" else "padding"
+    if np.any(call[padding]):
+        opposite = tuple(-p for p in call[padding]) if padding == "padding" else -call[padding]
+        yield Hypothesis(
+            "padding-sign",
+            Text(f"{padding} was added where it must be subtracted", f"{padding}的符号相反"),
+            Text(f"with {padding} of the other sign", f"以符号相反的{padding}重算"),
+            setting(padding, opposite),
+        )
+        nothing = (0,) * len(call[padding]) if padding == "padding" else 0
+        yield Hypothesis(
+            "padding-ignored",
+            Text(f"{padding} was ignored", f"忽略了{padding}"),
+            Text(f"with {padding} 0", f"以{padding}为0重算"),
+            setting(padding, nothing),
+        )
+    if min(_matrix(case)) > 1:
+        yield Hypothesis(
+            "transposed-weight",
+            Text("input and output channels of weight are exchanged", "weight的输入通道与输出通道互换"),
+            Text("with weight transposed", "以转置的weight重算"),
+            partial(_with_weight, _read_transposed),
+            partial(_with_grad_weight, _written_transposed),
+        )
+
+
+def _taps(case: LoadedCase) -> tuple[int, ...]:
+    shape: tuple[int, ...] = case.call["weight"].shape
+    return shape[:1] if case.op.family == "ConvTbc" else shape[2:]
+
+
+def _matrix(case: LoadedCase) -> tuple[int, ...]:
+    shape: tuple[int, ...] = case.call["weight"].shape
+    return shape[1:] if case.op.family == "ConvTbc" else shape[:2]
+
+
+def _with_weight(change: Change, case: LoadedCase, arguments: Arguments) -> Arguments:
+    return {**arguments, "weight": change(case, arguments["weight"])}
+
+
+def _with_grad_weight(change: Change, case: LoadedCase, output: str, values: Array) -> Array:
+    return change(case, values) if output == "gradWeight" else values
+
+
+def _flipped(case: LoadedCase, kernel: Array) -> Array:
+    return np.flip(kernel, 0 if case.op.family == "ConvTbc" else tuple(range(2, kernel.ndim)))
+
+
+def _channel_axes(case: LoadedCase) -> tuple[int, int]:
+    return (1, 2) if case.op.family == "ConvTbc" else (0, 1)
+
+
+def _read_transposed(case: LoadedCase, kernel: Array) -> Array:
+    """The same memory, taken for a kernel whose two channel axes stand the other way round."""
+    a, b = _channel_axes(case)
+    shape = list(kernel.shape)
+    shape[a], shape[b] = shape[b], shape[a]
+    return np.swapaxes(kernel.reshape(shape), a, b)
+
+
+def _written_transposed(case: LoadedCase, kernel: Array) -> Array:
+    return np.reshape(np.swapaxes(kernel, *_channel_axes(case)), kernel.shape)

@@ -1,0 +1,190 @@
+"""What a comparison found: one report per output, and the answer of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from aclnn.base.geometry import Array
+from aclnn.golden.blocks import Miss
+from aclnn.golden.metrics import Measured
+from aclnn.golden.standards import Criterion, Rule, Standard
+from aclnn.golden.texts import Text, many
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
+
+
+class Hint(NamedTuple):
+    """What went wrong, and what recomputing under that assumption showed."""
+
+    key: str
+    says: Text
+    proof: Text
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The plane through the worst element: the error of each cell in units of the allowed one."""
+
+    axes: tuple[int, int]
+    through: tuple[int, ...]  # the worst element
+    window: tuple[slice, slice]  # the part of the plane that is shown
+    cells: Array  # the largest ratio in each cell
+
+
+@dataclass
+class OutputReport:
+    """One output of one case."""
+
+    case: str
+    output: str
+    status: str
+    why: Text | None = None  # of skipped and error
+    operator: str | None = None
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    rule: Rule | None = None
+    criteria: tuple[Criterion, ...] = ()
+    measured: Measured | None = None
+    golden: str = "computed"
+    sound: bool | None = None  # None: it cannot be told without the operator's inputs
+    axes: tuple[Text, ...] = ()
+    places: tuple[Text, ...] = ()
+    hints: tuple[Hint, ...] = ()
+    notes: tuple[Text, ...] = ()
+    slice: Slice | None = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.case}: {self.output}" if self.output else self.case
+
+    @property
+    def badness(self) -> tuple[int, float]:
+        """By this the worst comes first."""
+        order = {ERROR: 3, FAIL: 2, PASS: 1, SKIPPED: 0}[self.status]
+        worst = self.measured.worst if self.measured else None
+        return max(order, 2 if self.sound is False else 0), worst.ratio if worst else 0.0
+
+
+class Worst(NamedTuple):
+    """The worst element of a comparison."""
+
+    case: str
+    output: str
+    where: tuple[int, ...]
+    target: float
+    golden: float
+    ratio: float  # |target − golden| in units of the allowed error
+
+
+@dataclass
+class Comparison:
+    """The answer: `passed` is what the named standard says, `sound` is our own bound, `worst` the worst element."""
+
+    standard: Standard
+    reports: list[OutputReport] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.reports.sort(key=lambda report: report.badness, reverse=True)
+
+    @property
+    def compared(self) -> list[OutputReport]:
+        return [r for r in self.reports if r.measured is not None]
+
+    @property
+    def errors(self) -> list[OutputReport]:
+        return [r for r in self.reports if r.status == ERROR]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every output meets the standard."""
+        return bool(self.compared) and all(r.status in (PASS, SKIPPED) for r in self.reports)
+
+    @property
+    def sound(self) -> bool | None:
+        """Whether every element is within what rounding can explain; None if that cannot be told."""
+        found = [r.sound for r in self.compared]
+        if self.errors or False in found:
+            return False
+        return None if None in found or not found else True
+
+    @property
+    def worst(self) -> Worst | None:
+        """The worst element of all outputs."""
+        found = [(r, r.measured.worst) for r in self.compared if r.measured and r.measured.worst]
+        if not found:
+            return None
+        report, miss = max(found, key=lambda pair: pair[1].ratio)
+        return Worst(report.case, report.output, miss.index, miss.target, miss.golden, miss.ratio)
+
+    @property
+    def misses(self) -> list[tuple[OutputReport, Miss]]:
+        """The elements beyond the sound bound, worst first; at most a thousand of each output."""
+        found = [(r, miss) for r in self.compared if r.measured for miss in r.measured.listed]
+        return sorted(found, key=lambda pair: -pair[1].ratio)
+
+    def exit_code(self, strict: bool = False) -> int:
+        """0 right, 1 wrong, 2 could not be judged; by the standard, or `strict`ly by soundness."""
+        if self.errors or not self.compared or (strict and self.sound is None):
+            return 2
+        return 0 if (self.sound if strict else self.passed) else 1
+
+    def save(self, path: str | Path, lang: str = "en") -> list[Path]:
+        """Writes a report: .html, .csv, .json, .xml (JUnit) or .xlsx; a folder gets the first four."""
+        from aclnn.golden.report import save
+
+        return save(self, Path(path), lang)
+
+    def __rich__(self) -> Group:
+        from aclnn.golden.terminal import render
+
+        return render(self)
+
+    def __str__(self) -> str:
+        from aclnn.golden.terminal import as_text
+
+        return as_text(self)
+
+    __repr__ = __str__
+
+
+def disagreement(report: OutputReport) -> Text | None:
+    """The sentence for where the standard and the sound bound part."""
+    found, rule = report.measured, report.rule
+    if found is None or rule is None or report.sound is None:
+        return None
+    if report.status == FAIL and report.sound:
+        return _fails_though_sound(found, rule, report)
+    if report.status == PASS and not report.sound:
+        en = f"passes {rule.standard} although {many(found.misses, 'element')} " + (
+            "is beyond rounding" if found.misses == 1 else "are beyond rounding"
+        )
+        return Text(en, f"{rule.standard}判定通过，但有{found.misses:,}个元素超出舍入误差")
+    return None
+
+
+def _fails_though_sound(found: Measured, rule: Rule, report: OutputReport) -> Text:
+    outside = found.count - found.in_tolerance
+    if not outside:
+        broken = next(c.text for c in report.criteria if not c.holds)
+        return Text(
+            f"fails {rule.standard}: {broken.en}; every element is within rounding",
+            f"{rule.standard}判定不通过：{broken.zh}；但每个元素都在舍入误差之内",
+        )
+    bound = _next_power_of_ten(found.largest_golden_outside)
+    return Text(
+        f"fails {rule.standard}: {many(outside, 'element')} with |g| < {bound}; every element is within rounding",
+        f"{rule.standard}判定不通过：{outside:,}个|g| < {bound}的元素；但每个元素都在舍入误差之内",
+    )
+
+
+def _next_power_of_ten(value: float) -> str:
+    if not 0 < value < np.inf:
+        return "inf" if value else "1e-300"
+    return f"1e{int(np.floor(np.log10(value))) + 1}"

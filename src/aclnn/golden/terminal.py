@@ -1,0 +1,168 @@
+"""A comparison on a terminal: the worst first, 100 columns, and at the end what to do next."""
+
+from __future__ import annotations
+
+import io
+import math
+
+from rich.console import Console, Group
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text as Styled
+
+from aclnn.golden.result import ERROR, FAIL, PASS, Comparison, OutputReport
+from aclnn.golden.texts import many, number, percent
+
+WIDTH = 100
+_SHOWN = 12  # outputs that are described in full
+_COLOURS = {PASS: "green", FAIL: "red", ERROR: "red", "skipped": "yellow"}
+
+
+def as_text(found: Comparison, lang: str = "en") -> str:
+    """What `print` shows: no colours, always the same width."""
+    screen = io.StringIO()
+    Console(file=screen, width=WIDTH, force_terminal=False, color_system=None).print(render(found, lang))
+    return screen.getvalue().rstrip("\n")
+
+
+def render(found: Comparison, lang: str = "en") -> Group:
+    parts: list[Table | Styled] = [_heading(found, lang), _table(found, lang)]
+    wanting = [r for r in found.reports if r.status != PASS or not r.sound or r.notes]
+    for report in wanting[:_SHOWN]:
+        parts += [Styled.from_markup(line) for line in _details(report, lang)]
+    if len(wanting) > _SHOWN:
+        rest = len(wanting) - _SHOWN
+        parts.append(Styled(f"… and {many(rest, 'output')} more" if lang == "en" else f"……另有{rest}个输出"))
+    parts.append(Styled(next_step(found, lang)))
+    return Group(*parts)
+
+
+def _heading(found: Comparison, lang: str) -> Styled:
+    verdict, sound = _answers(found, lang)
+    standard = found.standard
+    if lang == "zh":
+        return Styled.from_markup(f"判定（{standard.name}）：{verdict}    可信：{sound}\n{standard.asks.zh}")
+    return Styled.from_markup(f"verdict ({standard.name}): {verdict}    sound: {sound}\n{standard.asks.en}")
+
+
+def _answers(found: Comparison, lang: str) -> tuple[str, str]:
+    words = {"en": ("PASS", "FAIL", "yes", "no", "not known"), "zh": ("通过", "不通过", "是", "否", "未知")}[lang]
+    verdict = f"[green]{words[0]}[/]" if found.passed else f"[red]{words[1]}[/]"
+    sound = {True: f"[green]{words[2]}[/]", False: f"[red]{words[3]}[/]", None: words[4]}[found.sound]
+    return verdict, sound
+
+
+_HEAD = {
+    "en": ("output", "verdict", "sound", "in tol.", "max abs", "max rel", "cosine", "bits", "error/allowed"),
+    "zh": ("输出", "判定", "可信", "容差内", "最大绝对", "最大相对", "余弦", "有效位", "误差/允许"),
+}
+
+
+def _table(found: Comparison, lang: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for i, name in enumerate(_HEAD[lang]):
+        table.add_column(name, overflow="fold", justify="left" if i < 3 else "right", no_wrap=i > 0)
+    many_cases = len({r.case for r in found.reports}) > 1
+    for report in found.reports:
+        name = report.label if many_cases else report.output or report.case
+        colour = _COLOURS[report.status]
+        table.add_row(escape(name), f"[{colour}]{report.status}[/]", *_numbers(report, lang))
+    return table
+
+
+def _numbers(report: OutputReport, lang: str) -> tuple[str, ...]:
+    found = report.measured
+    if found is None:
+        return ("-",) * 7
+    words = {"en": ("yes", "no", "?"), "zh": ("是", "否", "？")}[lang]
+    bits = "all" if math.isinf(found.effective_bits) else f"{found.effective_bits:.1f}"
+    worst = number(found.worst.ratio) if found.worst else "0"
+    return (
+        {True: words[0], False: words[1], None: words[2]}[report.sound],
+        percent(found.in_tolerance, found.count) if found.count else "-",
+        number(found.max_abs),
+        number(found.max_rel),
+        f"{found.cosine:.5f}",
+        bits,
+        worst,
+    )
+
+
+def _details(report: OutputReport, lang: str) -> list[str]:
+    """The lines that say what is wrong with one output, or remarkable about it."""
+    lines = [f"\n[bold]{escape(report.label)}[/]  {report.dtype} {escape(str(list(report.shape)))}".rstrip()]
+    if report.why is not None:
+        lines.append(f"  {report.status}: {escape(report.why.say(lang))}")
+    lines += [f"  {escape(c.text.say(lang))}" for c in report.criteria if not c.holds]
+    lines += [f"  {escape(line)}" for line in (*_misses(report, lang), *_specials(report, lang))]
+    lines += [f"  {escape(n.say(lang))}" for n in report.notes]
+    for hint in report.hints:
+        lines.append(f"  [bold]{escape(hint.says.say(lang))}[/]")
+        lines.append(f"    {escape(hint.proof.say(lang))}")
+    return lines
+
+
+def _misses(report: OutputReport, lang: str) -> list[str]:
+    found = report.measured
+    if found is None or not found.misses or found.worst is None:
+        return []
+    worst = found.worst
+    share = percent(found.misses, found.count)
+    if lang == "zh":
+        lines = [f"{found.misses:,}个元素（{share}）超出舍入误差" + "".join(f"，{p.zh}" for p in report.places)]
+        lines.append(
+            f"最差元素{list(worst.index)}：待测{worst.target!r}，标杆{worst.golden!r}，误差为允许值的{number(worst.ratio)}倍"
+        )
+        return lines
+    lines = [f"{many(found.misses, 'element')} ({share}) beyond rounding" + "".join(f", {p.en}" for p in report.places)]
+    lines.append(f"worst at {list(worst.index)}: target {worst.target!r}, golden {worst.golden!r}")
+    lines.append(f"  the error is {number(worst.ratio)} times the allowed one")
+    return lines
+
+
+def _specials(report: OutputReport, lang: str) -> list[str]:
+    found = report.measured
+    if found is None or not (found.nan_target or found.nan_golden or found.inf_target or found.inf_golden):
+        return []
+    counts = (found.nan_target, found.inf_target, found.nan_golden, found.inf_golden, found.special_misses)
+    if lang == "zh":
+        return ["待测NaN {:,} Inf {:,}，标杆NaN {:,} Inf {:,}，不一致{:,}".format(*counts)]
+    return ["target NaN {:,} Inf {:,}, golden NaN {:,} Inf {:,}, {:,} do not agree".format(*counts)]
+
+
+def next_step(found: Comparison, lang: str = "en") -> str:
+    """The last line: what to do now."""
+    en, zh = _next_step(found)
+    return f"\nnext: {en}" if lang == "en" else f"\n下一步：{zh}"
+
+
+def _next_step(found: Comparison) -> tuple[str, str]:
+    if found.errors:
+        first = found.errors[0]
+        return f"repair the input {first.label!r}, then compare again", f"修正输入{first.label!r}后重新比对"
+    hinted = next((r for r in found.reports if r.hints), None)
+    if hinted is not None:
+        return (
+            f"check {hinted.output}: {hinted.hints[0].says.en}",
+            f"检查{hinted.output}：{hinted.hints[0].says.zh}",
+        )
+    if found.sound and found.passed:
+        return "nothing; the target is right", "无需处理，结果正确"
+    if found.sound:
+        return (
+            "the target is right as far as rounding goes; choose another standard, or --strict",
+            "结果在舍入误差之内；可换用其他标准或使用--strict",
+        )
+    worst = found.worst
+    if found.sound is None:
+        return (
+            "compare a case file with the operator's inputs to find out whether this is rounding",
+            "用包含算子输入的用例文件比对，以判断是否属于舍入误差",
+        )
+    if worst is None:
+        return "give a target with outputs", "提供包含输出的待测数据"
+    where = f"{worst.output}{list(worst.where)}"
+    return (
+        f"look at {where} first; -o report.html shows where the errors are",
+        f"先查看{where}；-o report.html显示误差分布",
+    )
