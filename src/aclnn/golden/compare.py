@@ -15,7 +15,7 @@ from aclnn.base.status import AclnnError, invalid
 from aclnn.golden import containers, standards
 from aclnn.golden.blocks import Pair
 from aclnn.golden.casefile import LoadedCase
-from aclnn.golden.explain import explain
+from aclnn.golden.explain import Wrong, explain
 from aclnn.golden.hypotheses import computed_as
 from aclnn.golden.load import Hand, Subject, subjects
 from aclnn.golden.metrics import Measured, measure
@@ -207,7 +207,7 @@ def _notes(report: OutputReport, pair: Pair, places: Map) -> Iterator[Text]:
 
 def _explain(case: LoadedCase, reports: list[OutputReport], pairs: Mapping[str, Pair]) -> None:
     wrong = {
-        r.output: (pairs[r.output].target, r.measured.misses)
+        r.output: Wrong(pairs[r.output].target, r.measured.misses, bool(r.places))
         for r in reports
         if r.sound is False and r.measured is not None and r.measured.misses
     }

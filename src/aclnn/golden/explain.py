@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,12 +18,20 @@ from aclnn.golden.texts import Text, percent
 from aclnn.runtime.reference import arguments, evaluate, evaluate_sums
 
 _LEFT_OVER = 0.01  # of the misses may stay unexplained
-_WIDESPREAD = 0.02  # of the elements must miss before coarser arithmetic is to blame …
+_WIDESPREAD = 0.1  # of the elements must miss before coarser arithmetic is to blame …
 _NOTICEABLE = 0.004  # … and the worst must be at least this part of what that arithmetic may do
 
 
-def explain(case: LoadedCase, wrong: Mapping[str, tuple[Array, int]]) -> dict[str, Hint]:
-    """For each wrong output (its target, and how many elements miss) the first hypothesis that is proved."""
+class Wrong(NamedTuple):
+    """A wrong output: how many elements miss, and whether they have a place in common."""
+
+    target: Array
+    misses: int
+    gathered: bool
+
+
+def explain(case: LoadedCase, wrong: Mapping[str, Wrong]) -> dict[str, Hint]:
+    """For each wrong output the first hypothesis that is proved."""
     hints: dict[str, Hint] = {}
     given = arguments(case.op, case.call, case.given)
     for hypothesis in hypotheses.of(case):
@@ -31,7 +39,7 @@ def explain(case: LoadedCase, wrong: Mapping[str, tuple[Array, int]]) -> dict[st
             break
         for truth in _under(case, hypothesis, given):
             if truth.name in wrong and truth.name not in hints:
-                hint = _proved(hypothesis, truth, *wrong[truth.name])
+                hint = _proved(hypothesis, truth, wrong[truth.name])
                 if hint is not None:
                     hints[truth.name] = hint
     return hints
@@ -51,15 +59,18 @@ def _under(case: LoadedCase, hypothesis: Hypothesis, given: dict[str, Any]) -> I
         )
 
 
-def _proved(hypothesis: Hypothesis, truth: Truth, target: Array, misses: int) -> Hint | None:
-    ratio = truth.ratio(target)
-    left = int(np.count_nonzero(ratio > 1))
-    if left > _LEFT_OVER * misses:
+def _proved(hypothesis: Hypothesis, truth: Truth, wrong: Wrong) -> Hint | None:
+    ratio = truth.ratio(wrong.target)
+    left, size = int(np.count_nonzero(ratio > 1)), wrong.target.size
+    if left > _LEFT_OVER * wrong.misses:
         return None
-    if hypothesis.unit is not None:
-        coarse = misses >= max(3, _WIDESPREAD * target.size) and float(ratio.max()) >= _NOTICEABLE
-        if not coarse:
-            return None
-    share = percent(target.size - left, target.size)
+    if hypothesis.unit is not None and not _looks_coarse(wrong, float(ratio.max())):
+        return None
+    share = percent(size - left, size)
     proof = Text(f"{hypothesis.proof.en} {share} is in tolerance", f"{hypothesis.proof.zh}，{share}在容差内")
     return Hint(hypothesis.key, hypothesis.says, proof)
+
+
+def _looks_coarse(wrong: Wrong, worst: float) -> bool:
+    """A wide bound excuses much: coarser arithmetic also has to show everywhere, and by its size."""
+    return not wrong.gathered and wrong.misses >= max(3, _WIDESPREAD * wrong.target.size) and worst >= _NOTICEABLE

@@ -9,12 +9,12 @@ from string import Template
 
 from aclnn._version import __version__
 from aclnn.golden import pictures
-from aclnn.golden.result import PASS, Comparison, OutputReport
+from aclnn.golden.result import FAIL, PASS, STATUS, Comparison, OutputReport, miss_sentence
 from aclnn.golden.terminal import next_step
 from aclnn.golden.texts import Text, number, percent
 
 _SHOWN = 50  # outputs with pictures; the table has all of them
-_LISTED = 20  # misses listed for each
+_LISTED = 10  # misses listed for each
 
 _HEAD = (
     Text("case", "用例"),
@@ -32,21 +32,20 @@ _HEAD = (
     Text("misses", "超差数"),
     Text("error / allowed", "误差/允许"),
 )
-_STATUS = {
-    "pass": Text("pass", "通过"),
-    "fail": Text("fail", "不通过"),
-    "skipped": Text("skipped", "跳过"),
-    "error": Text("error", "错误"),
-}
+_STRIPS = Text(
+    "by axis: the worst error at each index; bars: how many elements there are beyond rounding",
+    "各轴：每个位置的最大误差；柱：该位置超出舍入误差的元素个数",
+)
 _SOUND = {True: Text("yes", "是"), False: Text("no", "否"), None: Text("not known", "未知")}
 
 
 def render(found: Comparison, lang: str = "en") -> str:
     template = Template(resources.files("aclnn.golden").joinpath("page.html").read_text(encoding="utf-8"))
+    verdict = PASS if found.passed else FAIL
     shown = [r for r in found.reports if r.measured is not None or r.why is not None][:_SHOWN]
     return template.substitute(
         lang="zh" if lang == "zh" else "en",
-        verdict=_badge("verdict", "pass" if found.passed else "fail", _STATUS["pass" if found.passed else "fail"]),
+        verdict=_badge("verdict", verdict, STATUS[verdict]),
         sound=_badge("sound", {True: "pass", False: "fail", None: "skipped"}[found.sound], _SOUND[found.sound]),
         standard=_both(_standard(found)),
         table=_table(found),
@@ -70,7 +69,9 @@ def _badge(identity: str, kind: str, text: Text) -> str:
 
 def _standard(found: Comparison) -> Text:
     s = found.standard
-    return Text(f"{s.name}: {s.asks.en} ({s.source}, {s.since})", f"{s.name}：{s.asks.zh}（{s.source}，{s.since}）")
+    return Text(
+        f"{s.name}: {s.asks.en} ({s.source.en}, {s.since})", f"{s.name}：{s.asks.zh}（{s.source.zh}，{s.since}）"
+    )
 
 
 def _rest(count: int) -> Text:
@@ -88,7 +89,7 @@ def _table(found: Comparison) -> str:
 
 def _row(report: OutputReport) -> str:
     found = report.measured
-    badge = f'<b class="badge {report.status}">{_both(_STATUS[report.status])}</b>'
+    badge = f'<b class="badge {report.status}">{_both(STATUS[report.status])}</b>'
     cells = [escape(report.case), escape(report.output), badge]
     if found is None:
         why = _both(report.why) if report.why else ""
@@ -105,10 +106,11 @@ def _section(report: OutputReport) -> str:
     found = report.measured
     opened = " open" if report.status != PASS or report.sound is not True else ""
     title = f"{escape(report.label)} <small>{escape(report.dtype)} {escape(str(list(report.shape)))}</small>"
-    badge = f'<b class="badge {report.status}">{_both(_STATUS[report.status])}</b>'
+    badge = f'<b class="badge {report.status}">{_both(STATUS[report.status])}</b>'
     parts = [f"<p>{_both(report.why)}</p>" if report.why else ""]
     parts.append(_list("criteria", [_both(c.text) for c in report.criteria]))
-    parts.append(_list("places", [_both(p) for p in report.places]))
+    said = miss_sentence(report)
+    parts.append(_list("places", [] if said is None else [_both(said)]))
     parts.append(_list("notes", [_both(n) for n in report.notes]))
     for hint in report.hints:
         parts.append(f'<p class="hint"><b>{_both(hint.says)}</b><br>{_both(hint.proof)}</p>')
@@ -136,9 +138,7 @@ def _pictures(report: OutputReport) -> str:
     found = report.measured
     assert found is not None
     drawn = [(Text("error histogram", "误差直方图"), pictures.histogram(found))]
-    drawn.append(
-        (Text("worst error at each index, by axis", "各轴上每个位置的最大误差"), pictures.strips(found, report.axes))
-    )
+    drawn.append((_STRIPS, pictures.strips(found, report.axes)))
     if report.slice is not None:
         others = list(report.slice.through)
         name = Text(f"slice through the worst element {others}", f"最差元素{others}所在切片")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from html import escape
 
 import numpy as np
@@ -43,7 +44,7 @@ def histogram(found: Measured) -> str:
         if count:
             shape = f'x="{x + 1:.1f}" y="{base - tall:.1f}" width="{step - 2:.1f}" height="{max(tall, 1):.1f}"'
             bars.append(f'<rect class="bar" {shape}><title>{name} ULP: {count:,}</title></rect>')
-        if i % max(1, round(len(counts) / 16)) == 0:
+        if i % -(-len(counts) // 10) == 0:
             bars.append(f'<text x="{x + step / 2:.1f}" y="{base + 14}" text-anchor="middle">{name}</text>')
     axis = both(
         Text("units in the last place; height is log10 of the count", "ULP误差；高度为元素个数的log10"),
@@ -66,32 +67,32 @@ def _bin_name(i: int) -> str:
 
 
 def strips(found: Measured, axes: tuple[Text, ...]) -> str:
-    """For every axis, the worst error at each of its indexes."""
-    rows = []
+    """For every axis, the worst error at each of its indexes, and below it how many misses there are."""
     shown = [axis for axis, size in enumerate(found.shape) if size > 1]
-    for line, axis in enumerate(shown):
-        y = 6 + 46 * line
-        title = Text(
-            f"{axes[axis].en} (0 to {found.shape[axis] - 1})", f"{axes[axis].zh}（0到{found.shape[axis] - 1}）"
-        )
+    line = 62 if found.misses else 40
+    rows = []
+    for i, axis in enumerate(shown):
+        y, last = 6 + line * i, found.shape[axis] - 1
+        title = Text(f"{axes[axis].en} (0 to {last})", f"{axes[axis].zh}（0到{last}）")
         rows.append(both(title, f'x="0" y="{y + 8}"'))
-        rows.append(_strip(found.strips[axis], found.width(axis), y + 14))
+        rows += _strip(found.strips[axis], found.miss_strips[axis], found.width(axis), y + 14)
     return (
-        _svg(_WIDTH, 46 * len(shown) + 6, Text("error by axis", "各轴误差"), "".join(rows), "strips") if shown else ""
+        _svg(_WIDTH, line * len(shown) + 6, Text("error by axis", "各轴误差"), "".join(rows), "strips") if shown else ""
     )
 
 
-def _strip(values: Array, width: int, y: int) -> str:
-    starts = np.unique(np.linspace(0, len(values), _STRIP_CELLS + 1)[:-1].astype(int))
-    pooled = np.maximum.reduceat(values, starts)
-    ends = [*starts[1:].tolist(), len(values)]
-    scale = _WIDTH / len(values)
-    cells = []
-    for first, end, value in zip(starts.tolist(), ends, pooled.tolist(), strict=True):
+def _strip(worst: Array, misses: Array, width: int, y: int) -> Iterator[str]:
+    starts = np.unique(np.linspace(0, len(worst), _STRIP_CELLS + 1)[:-1].astype(int))
+    ends = [*starts[1:].tolist(), len(worst)]
+    scale, most = _WIDTH / len(worst), max(int(np.add.reduceat(misses, starts).max()), 1)
+    pooled = zip(np.maximum.reduceat(worst, starts).tolist(), np.add.reduceat(misses, starts).tolist(), strict=True)
+    for first, end, (value, count) in zip(starts.tolist(), ends, pooled, strict=True):
         where = f"{first * width}" if (end - first) * width == 1 else f"{first * width}–{end * width - 1}"
-        shape = f'x="{first * scale:.2f}" y="{y}" width="{(end - first) * scale:.2f}" height="20"'
-        cells.append(f'<rect class="h{level(value)}" {shape}><title>{where}: {number(value)}</title></rect>')
-    return "".join(cells)
+        across = f'x="{first * scale:.2f}" width="{(end - first) * scale:.2f}"'
+        title = f"<title>{where}: {number(value)} ({count:,})</title>"
+        yield f'<rect class="h{level(value)}" {across} y="{y}" height="14">{title}</rect>'
+        if count:
+            yield f'<rect class="bar" {across} y="{y + 16}" height="{max(1, 18 * count / most):.1f}">{title}</rect>'
 
 
 def heatmap(plane: Slice, axes: tuple[Text, ...]) -> str:
@@ -129,7 +130,8 @@ def _cross(plane: Slice, size: float) -> str:
 
 def legend() -> str:
     """The colours and what they mean."""
-    names = ["≤0.1", *(f"≤{number(v)}" for v in LEVELS[1:]), f">{number(LEVELS[-1])}"]
+    limits = [f"{v:g}" for v in LEVELS]
+    names = [*(f"≤{limit}" for limit in limits), f">{limits[-1]}"]
     cells = []
     for i, name in enumerate(names):
         cells.append(f'<rect class="h{i}" x="{i * 62}" y="0" width="60" height="12"/>')

@@ -101,7 +101,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "standard": {
             "name": standard.name,
             "asks": standard.asks.en,
-            "source": standard.source,
+            "source": standard.source.en,
             "since": standard.since,
         },
         "worst": None if worst is None else worst._asdict(),

@@ -12,12 +12,18 @@ from aclnn.base.geometry import Array
 from aclnn.golden.blocks import Miss
 from aclnn.golden.metrics import Measured
 from aclnn.golden.standards import Criterion, Rule, Standard
-from aclnn.golden.texts import Text, many
+from aclnn.golden.texts import Text, many, percent
 
 if TYPE_CHECKING:
     from rich.console import Group
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
+STATUS = {
+    PASS: Text("pass", "通过"),
+    FAIL: Text("fail", "不通过"),
+    SKIPPED: Text("skipped", "跳过"),
+    ERROR: Text("error", "错误"),
+}
 
 
 class Hint(NamedTuple):
@@ -152,6 +158,18 @@ class Comparison:
         return as_text(self)
 
     __repr__ = __str__
+
+
+def miss_sentence(report: OutputReport) -> Text | None:
+    """How many elements are beyond rounding, and where."""
+    found = report.measured
+    if found is None or not found.misses:
+        return None
+    share = percent(found.misses, found.count)
+    return Text(
+        f"{many(found.misses, 'element')} ({share}) beyond rounding" + "".join(f", {p.en}" for p in report.places),
+        f"{found.misses:,}个元素（{share}）超出舍入误差" + "".join(f"，{p.zh}" for p in report.places),
+    )
 
 
 def disagreement(report: OutputReport) -> Text | None:

@@ -63,7 +63,7 @@ class Standard:
 
     name: str
     asks: Text
-    source: str
+    source: Text
     since: str
     rows: Mapping[str, tuple[float, ...]]  # by element type; the key "any" serves all
     make: Callable[[str, tuple[float, ...]], Rule]
@@ -151,8 +151,8 @@ def _binary(row: str, numbers: tuple[float, ...]) -> Rule:
 
 
 _CLOSE = (1e-5, 1e-8)
-_PRACTICE = "practice of operator testers on Ascend"
-_OURS = "this project"
+_PRACTICE = Text("practice of operator testers on Ascend", "昇腾算子测试实践")
+_OURS = Text("this project", "本项目")
 
 STANDARDS: dict[str, Standard] = {
     s.name: s
@@ -195,7 +195,7 @@ STANDARDS: dict[str, Standard] = {
         Standard(
             "close",
             Text("every element within 1e-8 + 1e-5·|g|", "每个元素的误差都在1e-8 + 1e-5·|g|以内"),
-            "numpy.isclose, its default tolerances",
+            Text("numpy.isclose with its default tolerances", "numpy.isclose的默认容差"),
             "numpy 1.26",
             {"any": _CLOSE},
             _close,

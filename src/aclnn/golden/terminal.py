@@ -10,12 +10,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text as Styled
 
-from aclnn.golden.result import ERROR, FAIL, PASS, Comparison, OutputReport
+from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, STATUS, Comparison, OutputReport, miss_sentence
 from aclnn.golden.texts import many, number, percent
 
 WIDTH = 100
 _SHOWN = 12  # outputs that are described in full
-_COLOURS = {PASS: "green", FAIL: "red", ERROR: "red", "skipped": "yellow"}
+_COLOURS = {PASS: "green", FAIL: "red", ERROR: "red", SKIPPED: "yellow"}
 
 
 def as_text(found: Comparison, lang: str = "en") -> str:
@@ -66,7 +66,8 @@ def _table(found: Comparison, lang: str) -> Table:
     for report in found.reports:
         name = report.label if many_cases else report.output or report.case
         colour = _COLOURS[report.status]
-        table.add_row(escape(name), f"[{colour}]{report.status}[/]", *_numbers(report, lang))
+        status = STATUS[report.status].say(lang)
+        table.add_row(escape(name), f"[{colour}]{status}[/]", *_numbers(report, lang))
     return table
 
 
@@ -92,7 +93,7 @@ def _details(report: OutputReport, lang: str) -> list[str]:
     """The lines that say what is wrong with one output, or remarkable about it."""
     lines = [f"\n[bold]{escape(report.label)}[/]  {report.dtype} {escape(str(list(report.shape)))}".rstrip()]
     if report.why is not None:
-        lines.append(f"  {report.status}: {escape(report.why.say(lang))}")
+        lines.append(f"  {STATUS[report.status].say(lang)}: {escape(report.why.say(lang))}")
     lines += [f"  {escape(c.text.say(lang))}" for c in report.criteria if not c.holds]
     lines += [f"  {escape(line)}" for line in (*_misses(report, lang), *_specials(report, lang))]
     lines += [f"  {escape(n.say(lang))}" for n in report.notes]
@@ -103,21 +104,14 @@ def _details(report: OutputReport, lang: str) -> list[str]:
 
 
 def _misses(report: OutputReport, lang: str) -> list[str]:
-    found = report.measured
-    if found is None or not found.misses or found.worst is None:
+    said, found = miss_sentence(report), report.measured
+    if said is None or found is None or found.worst is None:
         return []
     worst = found.worst
-    share = percent(found.misses, found.count)
-    if lang == "zh":
-        lines = [f"{found.misses:,}个元素（{share}）超出舍入误差" + "".join(f"，{p.zh}" for p in report.places)]
-        lines.append(
-            f"最差元素{list(worst.index)}：待测{worst.target!r}，标杆{worst.golden!r}，误差为允许值的{number(worst.ratio)}倍"
-        )
-        return lines
-    lines = [f"{many(found.misses, 'element')} ({share}) beyond rounding" + "".join(f", {p.en}" for p in report.places)]
-    lines.append(f"worst at {list(worst.index)}: target {worst.target!r}, golden {worst.golden!r}")
-    lines.append(f"  the error is {number(worst.ratio)} times the allowed one")
-    return lines
+    target, golden, ratio = f"{worst.target:.9g}", f"{worst.golden:.9g}", number(worst.ratio)
+    en = f"worst at {list(worst.index)}: target {target}, golden {golden}, {ratio} times the allowed error"
+    zh = f"最差元素{list(worst.index)}：待测{target}，标杆{golden}，误差为允许值的{ratio}倍"
+    return [said.say(lang), zh if lang == "zh" else en]
 
 
 def _specials(report: OutputReport, lang: str) -> list[str]:
@@ -142,10 +136,7 @@ def _next_step(found: Comparison) -> tuple[str, str]:
         return f"repair the input {first.label!r}, then compare again", f"修正输入{first.label!r}后重新比对"
     hinted = next((r for r in found.reports if r.hints), None)
     if hinted is not None:
-        return (
-            f"check {hinted.output}: {hinted.hints[0].says.en}",
-            f"检查{hinted.output}：{hinted.hints[0].says.zh}",
-        )
+        return f"follow the hint for {hinted.output}, then compare again", f"按{hinted.output}的提示修正后重新比对"
     if found.sound and found.passed:
         return "nothing; the target is right", "无需处理，结果正确"
     if found.sound:
