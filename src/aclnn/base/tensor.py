@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aclnn.base import dtype as dtypes
-from aclnn.base.dtype import DType
+from aclnn.base.dtype import DType, NumpyDType
 from aclnn.base.format import Format, by_name
 from aclnn.base.geometry import Array, contiguous_strides, reach
 from aclnn.base.status import invalid
@@ -87,6 +88,43 @@ def view_at(address: int, spec: TensorSpec, owner: object = None) -> Array:
         "data": (address + spec.offset * size, False),
     }
     return np.asarray(_Memory(interface, owner)).view(dtype)
+
+
+_FIRST_ADDRESS = 4096  # the first page of memory is never mapped
+_ALL_MEMORY: Any = (ctypes.c_char * (2**62)).from_address(_FIRST_ADDRESS)
+_WILD_STRIDE = 2**58
+
+
+class Placement(NamedTuple):
+    """How a view lies in memory, relative to the address its storage begins at. Strides and offset count bytes."""
+
+    shape: tuple[int, ...]
+    dtype: NumpyDType
+    strides: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def of(cls, spec: TensorSpec) -> Placement:
+        assert spec.dtype.numpy is not None
+        size = spec.dtype.itemsize
+        # The stride of an axis of one element leads nowhere; a wild one would not fit into numpy's 64 bits.
+        wanted = zip(spec.shape, spec.strides, strict=True)
+        strides = tuple(0 if n == 1 and abs(s) > _WILD_STRIDE else s * size for n, s in wanted)
+        return cls(spec.shape, spec.dtype.numpy, strides, spec.offset * size)
+
+    def at(self, address: int) -> Array:
+        """The writable view there, as fast as numpy can make one. The caller vouches for the memory."""
+        if 0 in self.shape:
+            return np.empty(self.shape, self.dtype)
+        start = address + self.offset - _FIRST_ADDRESS
+        view: Array = np.ndarray(self.shape, self.dtype, _ALL_MEMORY, start, self.strides)
+        return view
+
+
+def memory_at(address: int, size: int) -> Array:
+    """`size` bytes of memory as they are. The caller vouches for them."""
+    memory: Array = np.ndarray((size,), np.uint8, _ALL_MEMORY, address - _FIRST_ADDRESS)
+    return memory
 
 
 class Tensor:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from aclnn.gen import operators, readme
+from aclnn.gen import headers, operators, readme
 
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parents[1]
@@ -16,6 +16,7 @@ TARGETS: dict[Path, Callable[[], str]] = {
     PACKAGE / "_operators.py": operators.render,
     ROOT / "README.md": lambda: readme.render(ROOT / "README.md", "en"),
     ROOT / "README.zh.md": lambda: readme.render(ROOT / "README.zh.md", "zh"),
+    **headers.targets(),
 }
 
 

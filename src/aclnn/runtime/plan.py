@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from aclnn import ops
 from aclnn.base.status import invalid
+from aclnn.base.tensor import Placement
 from aclnn.contract.call import Call
 from aclnn.contract.check import check
 from aclnn.contract.model import Arg, Op
@@ -40,6 +41,12 @@ class Plan:
     def taking_part(self) -> tuple[bool, ...]:
         """For every tensor argument, in contract order, whether it is read or written at all."""
         return tuple(self.call[a.name] is not None and a.takes_part(self.call) for a in self.op.tensors)
+
+    @cached_property
+    def placements(self) -> tuple[tuple[Placement, ...] | None, ...]:
+        """For every tensor argument, in contract order, how its views lie in memory; None where it takes no part."""
+        args = zip(self.op.tensors, self.taking_part, strict=True)
+        return tuple(tuple(map(Placement.of, self.call.specs(a.name))) if used else None for a, used in args)
 
     @cached_property
     def outputs(self) -> tuple[Arg, ...]:

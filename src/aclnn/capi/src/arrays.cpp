@@ -1,0 +1,209 @@
+// aclScalar, the arrays, and the lists.
+#include <cmath>
+#include <cstring>
+
+#include "acl/acl.h"
+#include "objects.h"
+
+namespace aclnn_cpu {
+namespace {
+
+// Copies values through `convert` into a new array object.
+template <class Object, class Value, class Convert>
+void* make_array(Table<Object>& table, const char* function, const Value* values, uint64_t size, void* maker,
+                 Convert convert) {
+  if (size > 0 && values == nullptr) {
+    fail(ACLNN_ERR_PARAM_NULLPTR, std::string(function) + ": value is null but " + text_of(size) + " are announced.");
+    return nullptr;
+  }
+  Object made;
+  made.values.reserve(size);
+  for (uint64_t i = 0; i < size; ++i) made.values.push_back(convert(values[i]));
+  return table.insert(std::move(made), maker);
+}
+
+template <class Member>
+void* make_list(Table<Members>& table, const char* function, const Member* const* values, uint64_t size, void* maker) {
+  if (size > 0 && values == nullptr) {
+    fail(ACLNN_ERR_PARAM_NULLPTR, std::string(function) + ": value is null but " + text_of(size) + " are announced.");
+    return nullptr;
+  }
+  Members made;
+  made.handles.assign(values, values + size);
+  return table.insert(std::move(made), maker);
+}
+
+// Destroys a list and those members that are still the objects it was made of: their handles say so.
+template <class Object>
+int destroy_list(Table<Members>& table, Table<Object>& members, const void* list, const char* function,
+                 const char* type) {
+  return guarded(function, [&] {
+    Members destroyed;
+    const int code = destroy(table, list, function, type, &destroyed);
+    for (const void* handle : destroyed.handles) {
+      Object member;
+      members.take(handle, &member);
+    }
+    return code;
+  });
+}
+
+template <class Object, class Count>
+int size_of(Table<Object>& table, const void* handle, uint64_t* size, const char* function, const char* type,
+            Count count) {
+  return guarded(function, [&] {
+    if (handle == nullptr || size == nullptr) {
+      return fail_null(function, handle == nullptr ? "the array" : "size", ACLNN_ERR_PARAM_NULLPTR);
+    }
+    if (table.with(handle, [&](const Object& found) { *size = count(found); })) return 0;
+    return fail_not_live(function, "the argument", type, handle, ACLNN_ERR_PARAM_INVALID);
+  });
+}
+
+const auto count_values = [](const auto& array) { return array.values.size(); };
+const auto count_members = [](const Members& list) { return list.handles.size(); };
+
+}  // namespace
+
+Table<Scalar>& scalars() {
+  static auto* table = new Table<Scalar>(Kind::scalar);
+  return *table;
+}
+
+Table<Numbers>& int_arrays() {
+  static auto* table = new Table<Numbers>(Kind::int_array);
+  return *table;
+}
+
+Table<Numbers>& bool_arrays() {
+  static auto* table = new Table<Numbers>(Kind::bool_array);
+  return *table;
+}
+
+Table<Floats>& float_arrays() {
+  static auto* table = new Table<Floats>(Kind::float_array);
+  return *table;
+}
+
+Table<Members>& tensor_lists() {
+  static auto* table = new Table<Members>(Kind::tensor_list);
+  return *table;
+}
+
+Table<Members>& scalar_lists() {
+  static auto* table = new Table<Members>(Kind::scalar_list);
+  return *table;
+}
+
+}  // namespace aclnn_cpu
+
+using namespace aclnn_cpu;
+
+extern "C" {
+
+aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
+  void* maker = __builtin_return_address(0);
+  return made_by<aclScalar>("aclCreateScalar", [&]() -> void* {
+    const size_t size = aclDataTypeSize(dataType);
+    if (value == nullptr) {
+      fail_null("aclCreateScalar", "value", ACLNN_ERR_PARAM_NULLPTR);
+      return nullptr;
+    }
+    if (size == 0) {
+      fail(ACLNN_ERR_PARAM_INVALID, "aclCreateScalar: dataType is " + std::to_string(dataType) +
+                                        ", which is no type with a size; how much to read is not known.");
+      return nullptr;
+    }
+    Scalar made;
+    made.dtype = dataType;
+    std::memcpy(made.bits, value, size);
+    return scalars().insert(made, maker);
+  });
+}
+
+aclnnStatus aclDestroyScalar(const aclScalar* scalar) {
+  return guarded("aclDestroyScalar", [&] { return destroy(scalars(), scalar, "aclDestroyScalar", "aclScalar"); });
+}
+
+aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
+  void* maker = __builtin_return_address(0);
+  return made_by<aclIntArray>("aclCreateIntArray", [&] {
+    return make_array(int_arrays(), "aclCreateIntArray", value, size, maker, [](int64_t number) { return number; });
+  });
+}
+
+aclnnStatus aclDestroyIntArray(const aclIntArray* array) {
+  return guarded("aclDestroyIntArray",
+                 [&] { return destroy(int_arrays(), array, "aclDestroyIntArray", "aclIntArray"); });
+}
+
+aclnnStatus aclGetIntArraySize(const aclIntArray* array, uint64_t* size) {
+  return size_of(int_arrays(), array, size, "aclGetIntArraySize", "aclIntArray", count_values);
+}
+
+aclBoolArray* aclCreateBoolArray(const bool* value, uint64_t size) {
+  void* maker = __builtin_return_address(0);
+  return made_by<aclBoolArray>("aclCreateBoolArray", [&] {
+    // Read as bytes: a bool that is neither 0 nor 1 would be undefined behaviour.
+    const auto* bytes = reinterpret_cast<const unsigned char*>(value);
+    return make_array(bool_arrays(), "aclCreateBoolArray", bytes, size, maker,
+                      [](unsigned char byte) -> int64_t { return byte != 0; });
+  });
+}
+
+aclnnStatus aclDestroyBoolArray(const aclBoolArray* array) {
+  return guarded("aclDestroyBoolArray",
+                 [&] { return destroy(bool_arrays(), array, "aclDestroyBoolArray", "aclBoolArray"); });
+}
+
+aclnnStatus aclGetBoolArraySize(const aclBoolArray* array, uint64_t* size) {
+  return size_of(bool_arrays(), array, size, "aclGetBoolArraySize", "aclBoolArray", count_values);
+}
+
+aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size) {
+  void* maker = __builtin_return_address(0);
+  return made_by<aclFloatArray>("aclCreateFloatArray", [&] {
+    return make_array(float_arrays(), "aclCreateFloatArray", value, size, maker, [](float number) { return number; });
+  });
+}
+
+aclnnStatus aclDestroyFloatArray(const aclFloatArray* array) {
+  return guarded("aclDestroyFloatArray",
+                 [&] { return destroy(float_arrays(), array, "aclDestroyFloatArray", "aclFloatArray"); });
+}
+
+aclnnStatus aclGetFloatArraySize(const aclFloatArray* array, uint64_t* size) {
+  return size_of(float_arrays(), array, size, "aclGetFloatArraySize", "aclFloatArray", count_values);
+}
+
+aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size) {
+  void* maker = __builtin_return_address(0);
+  return made_by<aclTensorList>("aclCreateTensorList", [&] {
+    return make_list(tensor_lists(), "aclCreateTensorList", value, size, maker);
+  });
+}
+
+aclnnStatus aclDestroyTensorList(const aclTensorList* list) {
+  return destroy_list(tensor_lists(), tensors(), list, "aclDestroyTensorList", "aclTensorList");
+}
+
+aclnnStatus aclGetTensorListSize(const aclTensorList* list, uint64_t* size) {
+  return size_of(tensor_lists(), list, size, "aclGetTensorListSize", "aclTensorList", count_members);
+}
+
+aclScalarList* aclCreateScalarList(const aclScalar* const* value, uint64_t size) {
+  void* maker = __builtin_return_address(0);
+  return made_by<aclScalarList>("aclCreateScalarList", [&] {
+    return make_list(scalar_lists(), "aclCreateScalarList", value, size, maker);
+  });
+}
+
+aclnnStatus aclDestroyScalarList(const aclScalarList* list) {
+  return destroy_list(scalar_lists(), scalars(), list, "aclDestroyScalarList", "aclScalarList");
+}
+
+aclnnStatus aclGetScalarListSize(const aclScalarList* list, uint64_t* size) {
+  return size_of(scalar_lists(), list, size, "aclGetScalarListSize", "aclScalarList", count_members);
+}
+
+}  // extern "C"

@@ -1,0 +1,145 @@
+#include "check.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "executor.h"
+#include "objects.h"
+#include "stream.h"
+
+namespace aclnn_cpu {
+namespace {
+
+// What checking remembers. Never destroyed, like everything that outlives main.
+struct Memory {
+  std::mutex lock;
+  std::set<const Borrowed*> borrowed;
+  std::set<const void*> executors_that_ran;
+};
+
+Memory& memory() {
+  static auto* made = new Memory;
+  return *made;
+}
+
+// `name+0x12 (program)`, or `program+0x1234` in the form addr2line takes when there is no name.
+std::string place_of(const void* code) {
+  Dl_info info;
+  if (code == nullptr || dladdr(code, &info) == 0 || info.dli_fname == nullptr) return "an unknown place";
+  const char* address = static_cast<const char*>(code);
+  char text[32];
+  const char* base = info.dli_sname != nullptr ? static_cast<const char*>(info.dli_saddr)
+                                               : static_cast<const char*>(info.dli_fbase);
+  std::snprintf(text, sizeof text, "+0x%zx", static_cast<size_t>(address - base));
+  const std::string file = info.dli_fname;
+  return info.dli_sname != nullptr ? std::string(info.dli_sname) + text + " (" + file + ")" : file + text;
+}
+
+void report_alive(const char* type, const std::vector<void*>& makers) {
+  std::map<const void*, size_t> by_maker;
+  for (const void* maker : makers) ++by_maker[maker];
+  for (const auto& [maker, count] : by_maker) {
+    if (maker == nullptr) continue;  // ours, not the program's
+    say(std::to_string(count) + " " + type + " made at " + place_of(maker) + " " + (count == 1 ? "was" : "were") +
+        " not destroyed before aclFinalize.");
+  }
+}
+
+}  // namespace
+
+bool checking() {
+  static const bool on = [] {
+    const char* value = std::getenv("ACLNN_CHECK");
+    return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+  }();
+  return on;
+}
+
+void report_host_pointer(const std::string& who, const std::string& argument, const void* pointer) {
+  Block block;
+  if (find_block(pointer, &block) && block.place == Place::device) return;
+  say(who + ": " + argument + " is " + text_of(pointer) +
+      ", which is no device memory; it works here, hardware would fail.");
+}
+
+Outcome check_reach(const std::string& op, const std::vector<Use>& uses) {
+  for (const Use& use : uses) {
+    Block block;
+    if (!find_block(use.low, &block)) {
+      report_host_pointer(op, use.name, use.low);
+    } else if (use.high > block.start + block.size) {
+      Outcome outcome = {ACLNN_ERR_PARAM_INVALID,
+                         op + ": " + use.name + " reaches " +
+                             text_of(static_cast<size_t>(use.high - block.start - block.size)) +
+                             " bytes beyond its allocation of " + text_of(block.size) + " bytes."};
+      say(outcome.sentence);
+      return outcome;
+    } else if (block.place == Place::host) {
+      report_host_pointer(op, use.name, use.low);
+    }
+  }
+  return {};
+}
+
+Borrowed::Borrowed(std::string op, std::vector<Use> uses) : op_(std::move(op)), uses_(std::move(uses)) {
+  std::lock_guard<std::mutex> hold(memory().lock);
+  memory().borrowed.insert(this);
+}
+
+Borrowed::~Borrowed() {
+  std::lock_guard<std::mutex> hold(memory().lock);
+  memory().borrowed.erase(this);
+}
+
+void check_free(const char* function, const Block& block) {
+  if (!checking()) return;
+  const char* end = block.start + block.size;
+  std::lock_guard<std::mutex> hold(memory().lock);
+  for (const Borrowed* work : memory().borrowed) {
+    for (const Use& use : work->uses_) {
+      if (use.low >= end || use.high <= block.start) continue;
+      say(std::string(function) + ": " + work->op_ + " still needs this memory for " + use.name +
+          "; synchronize its stream before freeing it.");
+      return;
+    }
+  }
+}
+
+void remember_run(const void* executor) {
+  if (!checking()) return;
+  std::lock_guard<std::mutex> hold(memory().lock);
+  memory().executors_that_ran.insert(executor);
+}
+
+bool has_run(const void* executor) {
+  if (!checking()) return false;
+  std::lock_guard<std::mutex> hold(memory().lock);
+  return memory().executors_that_ran.count(executor) > 0;
+}
+
+void report_leaks() {
+  if (!checking()) return;
+  report_alive("aclTensor", tensors().makers());
+  report_alive("aclTensorList", tensor_lists().makers());
+  report_alive("aclScalar", scalars().makers());
+  report_alive("aclScalarList", scalar_lists().makers());
+  report_alive("aclIntArray", int_arrays().makers());
+  report_alive("aclBoolArray", bool_arrays().makers());
+  report_alive("aclFloatArray", float_arrays().makers());
+  report_alive("aclOpExecutor", executors().makers());
+  report_alive("aclrtStream", streams().makers());
+  report_alive("aclrtEvent", events().makers());
+  for (const Block& block : live_blocks()) {
+    const char* kind = block.place == Place::device ? "device" : "host";
+    say(text_of(block.size) + " bytes of " + kind + " memory allocated at " + place_of(block.maker) +
+        " were not freed before aclFinalize.");
+  }
+}
+
+}  // namespace aclnn_cpu

@@ -1,0 +1,96 @@
+#include "errors.h"
+
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <deque>
+
+namespace aclnn_cpu {
+namespace {
+
+constexpr size_t kMostRemembered = 16;
+
+struct Messages {
+  std::deque<std::string> newest_first;
+  std::string handed_out;
+};
+
+// A thread's messages end with the thread. Destructors of static objects run after that and may still fail: for them
+// nothing is remembered any more, which these two plain values say without being destroyed themselves.
+thread_local Messages* messages = nullptr;
+thread_local bool thread_is_ending = false;
+
+struct Reaper {
+  ~Reaper() {
+    delete messages;
+    messages = nullptr;
+    thread_is_ending = true;
+  }
+};
+
+Messages* messages_of_this_thread() {
+  if (messages == nullptr && !thread_is_ending) {
+    static thread_local Reaper reaper;
+    (void)reaper;
+    messages = new Messages;
+  }
+  return messages;
+}
+
+}  // namespace
+
+int fail(int code, const std::string& sentence) {
+  if (Messages* mine = messages_of_this_thread()) {
+    mine->newest_first.push_front(sentence);
+    if (mine->newest_first.size() > kMostRemembered) mine->newest_first.pop_back();
+  }
+  return code;
+}
+
+int fail(const Outcome& outcome) { return outcome.ok() ? 0 : fail(outcome.code, outcome.sentence); }
+
+int fail_null(const char* function, const char* argument, int code) {
+  return fail(code, std::string(function) + ": " + argument + " is null; it must be given.");
+}
+
+int fail_not_live(const char* function, const std::string& argument, const char* type, const void* pointer, int code) {
+  return fail(code, std::string(function) + ": " + argument + " is " + text_of(pointer) + ", which is no live " + type +
+                        "; it was destroyed or never created.");
+}
+
+void say(const std::string& sentence) {
+  const std::string line = "aclnn: " + sentence + "\n";
+  const char* rest = line.data();
+  size_t left = line.size();
+  while (left > 0) {
+    const ssize_t written = write(2, rest, left);
+    if (written <= 0) return;  // nobody listens
+    rest += written;
+    left -= static_cast<size_t>(written);
+  }
+}
+
+std::string text_of(unsigned long long number) { return std::to_string(number); }
+
+std::string text_of(const void* address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%" PRIxPTR, reinterpret_cast<uintptr_t>(address));
+  return text;
+}
+
+}  // namespace aclnn_cpu
+
+using namespace aclnn_cpu;
+
+extern "C" const char* aclGetRecentErrMsg() {
+  Messages* mine = messages_of_this_thread();
+  if (mine == nullptr) return "";
+  mine->handed_out.clear();
+  for (const std::string& sentence : mine->newest_first) {
+    if (!mine->handed_out.empty()) mine->handed_out += '\n';
+    mine->handed_out += sentence;
+  }
+  mine->newest_first.clear();
+  return mine->handed_out.c_str();
+}

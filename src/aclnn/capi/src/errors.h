@@ -1,0 +1,60 @@
+// What went wrong, in one sentence: remembered per thread for aclGetRecentErrMsg, or said on stderr.
+#pragma once
+
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "aclnn/acl_meta.h"
+
+namespace aclnn_cpu {
+
+// The result of work: a code, and the sentence that goes with one that is not 0.
+struct Outcome {
+  int code = 0;
+  std::string sentence;
+
+  bool ok() const { return code == 0; }
+};
+
+// Remembers the sentence for the calling thread and returns the code, ready to be returned to the program.
+int fail(int code, const std::string& sentence);
+int fail(const Outcome& outcome);
+
+// `function: argument is null; it must be given.`
+int fail_null(const char* function, const char* argument, int code = ACL_ERROR_INVALID_PARAM);
+
+// `function: argument is 0x…, which is no live aclX; it was destroyed or never created.`
+int fail_not_live(const char* function, const std::string& argument, const char* type, const void* pointer, int code);
+
+// One line on fd 2, past every buffer: the process may be on its way out.
+void say(const std::string& sentence);
+
+// A number or an address in a sentence.
+std::string text_of(unsigned long long number);
+std::string text_of(const void* address);
+
+// Runs a public function's body. C++ exceptions stop here; anything else (a thread being ended) passes through.
+template <class Body>
+int guarded(const char* function, Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return fail(ACL_ERROR_BAD_ALLOC, std::string(function) + ": out of memory.");
+  } catch (const std::exception& error) {
+    return fail(ACL_ERROR_INTERNAL_ERROR, std::string(function) + ": " + error.what() + ".");
+  }
+}
+
+// The same for functions that return an object, and null when it cannot be made.
+template <class Object, class Body>
+Object* made_by(const char* function, Body body) {
+  void* made = nullptr;
+  guarded(function, [&] {
+    made = body();
+    return 0;
+  });
+  return static_cast<Object*>(made);
+}
+
+}  // namespace aclnn_cpu

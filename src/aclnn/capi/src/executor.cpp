@@ -1,0 +1,190 @@
+#include "executor.h"
+
+#include <algorithm>
+
+#include "check.h"
+#include "interpreter.h"
+#include "lifecycle.h"
+#include "objects.h"
+#include "stream.h"
+
+namespace aclnn_cpu {
+namespace {
+
+struct Range {
+  uint64_t low, high;
+  bool is_output;
+};
+
+// Whether no output can share a byte with anything else. "No" means "ask the engine": ranges that meet may still be
+// apart, or be allowed to meet.
+bool obviously_apart(std::vector<Range> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.low < b.low; });
+  uint64_t end_of_any = 0, end_of_outputs = 0;
+  for (const Range& range : ranges) {
+    if (range.low < (range.is_output ? end_of_any : end_of_outputs)) return false;
+    end_of_any = std::max(end_of_any, range.high);
+    if (range.is_output) end_of_outputs = std::max(end_of_outputs, range.high);
+  }
+  return true;
+}
+
+// An address the program set after phase 1, on the tensor itself.
+void* late_address(const Part& part) {
+  void* address = nullptr;
+  tensors().with(part.handle, [&](const Tensor& tensor) { address = tensor.data; });
+  return address;
+}
+
+std::vector<int64_t> addresses_of(Executor& executor, void* workspace, uint64_t workspace_size) {
+  std::vector<int64_t> addresses;
+  addresses.reserve(2 + executor.parts.size());
+  addresses.push_back(reinterpret_cast<int64_t>(workspace));
+  addresses.push_back(static_cast<int64_t>(workspace_size));
+  for (Part& part : executor.parts) {
+    if (part.address == nullptr && !part.is_empty) part.address = late_address(part);
+    addresses.push_back(reinterpret_cast<int64_t>(part.address));
+  }
+  return addresses;
+}
+
+bool are_fine(const Executor& executor, const std::vector<int64_t>& addresses) {
+  std::vector<Range> ranges;
+  ranges.reserve(executor.parts.size() + 1);
+  const uint64_t workspace = static_cast<uint64_t>(addresses[0]);
+  if (executor.planned.workspace_size > 0) {
+    ranges.push_back({workspace, workspace + static_cast<uint64_t>(addresses[1]), false});
+  }
+  for (const Part& part : executor.parts) {
+    if (part.is_empty) continue;
+    const uint64_t start = reinterpret_cast<uint64_t>(part.address);
+    if (start == 0 || start % part.itemsize != 0) return false;
+    ranges.push_back({start + static_cast<uint64_t>(part.low), start + static_cast<uint64_t>(part.high),
+                      part.is_output});
+  }
+  return obviously_apart(std::move(ranges));
+}
+
+std::vector<Use> uses_of(const Executor& executor, void* workspace, uint64_t workspace_size) {
+  std::vector<Use> uses;
+  for (const Part& part : executor.parts) {
+    if (part.is_empty || part.address == nullptr) continue;
+    const char* start = static_cast<const char*>(part.address);
+    uses.push_back({start + part.low, start + part.high, part.name()});
+  }
+  if (workspace_size > 0) {
+    const char* start = static_cast<const char*>(workspace);
+    uses.push_back({start, start + workspace_size, "workspace"});
+  }
+  return uses;
+}
+
+Outcome check_workspace(const Executor& executor, const void* workspace, uint64_t size) {
+  const uint64_t needed = executor.planned.workspace_size;
+  if (workspace == nullptr && size > 0) {
+    return {ACLNN_ERR_PARAM_NULLPTR,
+            std::string(executor.op.name) + ": workspace is null; " + text_of(needed) + " bytes are needed."};
+  }
+  if (size < needed) {
+    return {ACLNN_ERR_PARAM_INVALID, std::string(executor.op.name) + ": workspace has " + text_of(size) +
+                                         " bytes but phase 1 asked for " + text_of(needed) + "."};
+  }
+  return {};
+}
+
+Outcome not_this_executor(const Operator& op, const void* handle, const Executor* found) {
+  std::string why = "the executor is not alive; it has run, was destroyed, or never was one";
+  if (found != nullptr) {
+    why = std::string("the executor was made by ") + found->op.name + "GetWorkspaceSize";
+  } else if (has_run(handle)) {
+    why = "the executor has already run; aclSetAclOpExecutorRepeatable lets one run again";
+    say(std::string(op.name) + ": " + why + ".");
+  }
+  return {ACLNN_ERR_INNER, std::string(op.name) + ": " + why + "."};
+}
+
+// Everything phase 2 asks before it queues the work. Leaves the addresses to run on.
+Outcome prepare(Executor& executor, void* workspace, uint64_t size, std::vector<int64_t>* addresses) {
+  if (executor.has_run && !executor.repeatable) return not_this_executor(executor.op, nullptr, nullptr);
+  Outcome outcome = check_workspace(executor, workspace, size);
+  if (!outcome.ok()) return outcome;
+  *addresses = addresses_of(executor, workspace, size);
+  if (checking()) {
+    outcome = check_reach(executor.op.name, uses_of(executor, workspace, size));
+    if (!outcome.ok()) return outcome;
+  }
+  if (*addresses == executor.accepted) return {};
+  if (!are_fine(executor, *addresses)) {
+    outcome = executor.engine->set_address(executor.planned.executor, {addresses->data(), addresses->size()});
+    if (!outcome.ok()) return outcome;
+  }
+  if (executor.repeatable) executor.accepted = *addresses;
+  return {};
+}
+
+Job job_of(std::shared_ptr<Executor> executor, std::vector<int64_t> addresses, bool last) {
+  return [executor = std::move(executor), addresses = std::move(addresses), last] {
+    std::lock_guard<std::mutex> alone(executor->one_at_a_time);
+    const Words words = {addresses.data(), addresses.size()};
+    const Outcome outcome = executor->engine->run(executor->planned.executor, words, last);
+    if (last) executor->planned.executor = nullptr;
+    return outcome;
+  };
+}
+
+// The same work, with its memory on the list of what must not be freed until it is done.
+Job watched(const char* op, std::vector<Use> uses, Job job) {
+  auto borrowed = std::make_shared<Borrowed>(op, std::move(uses));
+  return [borrowed = std::move(borrowed), job = std::move(job)] { return job(); };
+}
+
+}  // namespace
+
+std::string Part::name() const {
+  return element < 0 ? argument : std::string(argument) + "[" + std::to_string(element) + "]";
+}
+
+Executor::~Executor() {
+  if (planned.executor != nullptr) engine->destroy(planned.executor);
+}
+
+Table<std::shared_ptr<Executor>>& executors() {
+  static auto* table = new Table<std::shared_ptr<Executor>>(Kind::executor);
+  return *table;
+}
+
+std::shared_ptr<Executor> find_executor(const void* handle) {
+  std::shared_ptr<Executor> found;
+  executors().with(handle, [&](const std::shared_ptr<Executor>& executor) { found = executor; });
+  return found;
+}
+
+aclnnStatus run_operator(const Operator& op, void* workspace, uint64_t workspace_size, aclOpExecutor* handle,
+                         aclrtStream stream_handle) {
+  if (handle == nullptr) return fail_null(op.name, "executor", ACLNN_ERR_PARAM_NULLPTR);
+  Outcome outcome = operators_are_taken();
+  if (!outcome.ok()) return fail(outcome.code, std::string(op.name) + ": " + outcome.sentence);
+  auto executor = find_executor(handle);
+  if (!executor || &executor->op != &op) return fail(not_this_executor(op, handle, executor.get()));
+  const auto stream = find_stream(stream_handle, op.name, ACLNN_ERR_PARAM_INVALID);
+  if (!stream) return ACLNN_ERR_PARAM_INVALID;
+  WithoutInterpreterLock whoever_holds_the_executor_may_need_it;
+  std::lock_guard<std::mutex> hold(executor->lock);
+  std::vector<int64_t> addresses;
+  outcome = prepare(*executor, workspace, workspace_size, &addresses);
+  if (!outcome.ok()) return fail(outcome);
+  const bool last = !executor->repeatable;
+  Job job = job_of(executor, std::move(addresses), last);
+  if (checking()) job = watched(op.name, uses_of(*executor, workspace, workspace_size), std::move(job));
+  outcome = stream->submit(std::move(job));
+  if (!outcome.ok()) return fail(outcome.code, std::string(op.name) + ": " + outcome.sentence);
+  executor->has_run = true;
+  if (last) {
+    std::shared_ptr<Executor> from_table;
+    executors().take(handle, &from_table);
+    remember_run(handle);
+  }
+  return 0;
+}
+
+}  // namespace aclnn_cpu

@@ -1,0 +1,102 @@
+#include "lifecycle.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include "memory.h"
+#include "stream.h"
+#include "table.h"
+
+namespace aclnn_cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kDrainLimit(5);
+
+std::atomic<Phase> current_phase{Phase::open};
+std::atomic<int> visitors{0};
+std::atomic<unsigned> forks{0};
+std::atomic<bool> has_engine{false};
+std::atomic<bool> forked_from_engine{false};
+std::atomic<unsigned long long> objects_when_registered{0};
+
+void before_fork() {
+  for (unsigned shard = 0; shard < kShards; ++shard) shard_lock(shard).lock();
+  memory_lock().lock();
+  stream_registry_lock().lock();
+}
+
+void after_fork() {
+  stream_registry_lock().unlock();
+  memory_lock().unlock();
+  for (unsigned shard = kShards; shard-- > 0;) shard_lock(shard).unlock();
+}
+
+void after_fork_in_child() {
+  after_fork();
+  forks.fetch_add(1);
+  visitors.store(0);  // whoever was inside stayed in the parent
+  forget_streams();
+  if (has_engine.load()) forked_from_engine.store(true);
+}
+
+__attribute__((constructor)) void watch_forks() { pthread_atfork(before_fork, after_fork, after_fork_in_child); }
+
+int read_load_count(dl_phdr_info* info, size_t, void* count) {
+  *static_cast<unsigned long long*>(count) = info->dlpi_adds;
+  return 1;
+}
+
+}  // namespace
+
+Phase phase() { return current_phase.load(std::memory_order_acquire); }
+
+Outcome operators_are_taken() {
+  if (forked_from_engine.load(std::memory_order_relaxed)) {
+    return {ACLNN_ERR_INNER, "the process was forked after an operator had run; operators answer only in the parent."};
+  }
+  if (phase() != Phase::open) return {ACLNN_ERR_INNER, "the process is exiting; operators are no longer taken."};
+  return {};
+}
+
+extern "C" void aclnn_cpu_close_doors() {
+  Phase expected = Phase::open;
+  if (!current_phase.compare_exchange_strong(expected, Phase::draining)) return;
+  const auto deadline = Clock::now() + kDrainLimit;
+  if (!drain_streams(deadline)) {
+    say("the process exits while work is still queued on a stream; what did not finish in time is dropped.");
+  }
+  current_phase.store(Phase::closed);
+  while (visitors.load() > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+void register_exit_hook() {
+  unsigned long long loaded = 0;
+  dl_iterate_phdr(read_load_count, &loaded);
+  if (objects_when_registered.exchange(loaded) != loaded) std::atexit(aclnn_cpu_close_doors);
+}
+
+void rest() {
+  for (;;) pause();
+}
+
+unsigned fork_count() { return forks.load(std::memory_order_relaxed); }
+
+void engine_started() { has_engine.store(true); }
+
+Visit::Visit() {
+  visitors.fetch_add(1);
+  admitted_ = phase() != Phase::closed && !forked_from_engine.load(std::memory_order_relaxed);
+  if (!admitted_) visitors.fetch_sub(1);
+}
+
+Visit::~Visit() {
+  if (admitted_) visitors.fetch_sub(1);
+}
+
+}  // namespace aclnn_cpu

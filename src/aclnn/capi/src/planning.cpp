@@ -1,0 +1,171 @@
+#include "planning.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "facts.h"
+#include "lifecycle.h"
+
+namespace aclnn_cpu {
+namespace {
+
+// The bytes a part reaches, from its address on. A view too far-flung for 64 bits counts as reaching everywhere: the
+// engine then decides.
+void find_reach(const std::vector<int64_t>& signature, Part* part) {
+  if (part->handle == nullptr) return;
+  const int64_t* words = signature.data() + part->first_word;
+  const int64_t rank = words[word::rank];
+  const int64_t* sizes = words + word::sizes;
+  const int64_t* strides = sizes + rank;
+  __int128 low = words[word::offset], high = low;
+  part->is_empty = false;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    if (sizes[axis] == 0) part->is_empty = true;
+    const __int128 reach = static_cast<__int128>(sizes[axis] - 1) * strides[axis];
+    (reach < 0 ? low : high) += reach;
+  }
+  part->itemsize = std::max<uint64_t>(itemsize_of(static_cast<int>(words[word::dtype])), 1);
+  const __int128 itemsize = part->itemsize;
+  low *= itemsize;
+  high = (high + 1) * itemsize;
+  const bool fits = low >= INT64_MIN / 2 && high <= INT64_MAX / 2;
+  part->low = fits ? static_cast<int64_t>(low) : INT64_MIN / 2;
+  part->high = fits ? static_cast<int64_t>(high) : INT64_MAX / 2;
+}
+
+Outcome prefixed(const char* name, Outcome outcome) {
+  outcome.sentence = std::string(name) + ": " + outcome.sentence;
+  return outcome;
+}
+
+}  // namespace
+
+Planning::Planning(const Operator& op, uint64_t* workspace_size, aclOpExecutor** executor, void* maker)
+    : op_(op), workspace_size_(workspace_size), executor_(executor), maker_(maker), signature_{op.number} {
+  const char* missing = workspace_size == nullptr ? "workspaceSize" : executor == nullptr ? "executor" : nullptr;
+  if (missing != nullptr) {
+    failure_ = {ACLNN_ERR_PARAM_NULLPTR, std::string(op.name) + ": " + missing + " is null; it must be given."};
+    return;
+  }
+  const Outcome taken = operators_are_taken();
+  if (!taken.ok()) failure_ = prefixed(op.name, taken);
+}
+
+Planning& Planning::tensor_argument(const char* name, const aclTensor* tensor, bool is_output) {
+  if (!failure_.ok()) return *this;
+  arguments_.push_back({false, is_output, parts_.size(), 1});
+  tensor_words(name, -1, tensor, is_output);
+  return *this;
+}
+
+Planning& Planning::list_argument(const char* name, const aclTensorList* list, bool is_output) {
+  if (!failure_.ok()) return *this;
+  Members members;
+  if (list == nullptr) {
+    signature_.push_back(word::null);
+  } else if (tensor_lists().with(list, [&](const Members& found) { members = found; })) {
+    signature_.push_back(static_cast<int64_t>(members.handles.size()));
+  } else {
+    not_live(name, -1, "aclTensorList", list);
+  }
+  arguments_.push_back({true, is_output, parts_.size(), members.handles.size()});
+  int element = 0;
+  for (const void* handle : members.handles) tensor_words(name, element++, handle, is_output);
+  return *this;
+}
+
+void Planning::tensor_words(const char* name, int element, const void* handle, bool is_output) {
+  Part part = {name, element, is_output, handle};
+  part.first_word = signature_.size();
+  if (handle == nullptr) {
+    signature_.push_back(word::null);
+  } else {
+    const bool live = tensors().with(handle, [&](const Tensor& tensor) {
+      signature_.insert(signature_.end(), tensor.words.begin(), tensor.words.end());
+      part.address = tensor.data;
+    });
+    if (!live) not_live(name, element, "aclTensor", handle);
+  }
+  part.words = signature_.size() - part.first_word;
+  parts_.push_back(part);
+}
+
+void Planning::not_live(const char* name, int element, const char* type, const void* handle) {
+  if (!failure_.ok()) return;
+  const std::string argument = Part{name, element, false, handle}.name();
+  failure_ = {ACLNN_ERR_PARAM_INVALID, std::string(op_.name) + ": " + argument + " is " + text_of(handle) +
+                                           ", which is no live " + type + "; it was destroyed or never created."};
+}
+
+Planning& Planning::scalar(const char* name, const aclScalar* value) {
+  if (!failure_.ok()) return *this;
+  if (value == nullptr) {
+    signature_.push_back(word::null);
+  } else if (!scalars().with(value, [&](const Scalar& found) {
+               signature_.insert(signature_.end(), {found.dtype, found.bits[0], found.bits[1]});
+             })) {
+    not_live(name, -1, "aclScalar", value);
+  }
+  return *this;
+}
+
+Planning& Planning::integers(const char* name, const aclIntArray* values) {
+  return numbers(int_arrays(), name, values, "aclIntArray");
+}
+
+Planning& Planning::flags(const char* name, const aclBoolArray* values) {
+  return numbers(bool_arrays(), name, values, "aclBoolArray");
+}
+
+Planning& Planning::numbers(Table<Numbers>& table, const char* name, const void* handle, const char* type) {
+  if (!failure_.ok()) return *this;
+  if (handle == nullptr) {
+    signature_.push_back(word::null);
+  } else if (!table.with(handle, [&](const Numbers& found) {
+               signature_.push_back(static_cast<int64_t>(found.values.size()));
+               signature_.insert(signature_.end(), found.values.begin(), found.values.end());
+             })) {
+    not_live(name, -1, type, handle);
+  }
+  return *this;
+}
+
+Planning& Planning::flag(bool value) {
+  signature_.push_back(value ? 1 : 0);
+  return *this;
+}
+
+Planning& Planning::integer(int64_t value) {
+  signature_.push_back(value);
+  return *this;
+}
+
+Planning& Planning::real(double value) {
+  int64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  signature_.push_back(bits);
+  return *this;
+}
+
+aclnnStatus Planning::plan() {
+  if (!failure_.ok()) return fail(failure_);
+  Outcome reason;
+  const Engine* chosen = engine(&reason);
+  if (chosen == nullptr) return fail(prefixed(op_.name, reason));
+  Planned planned;
+  const Outcome outcome = chosen->plan({signature_.data(), signature_.size()}, &planned);
+  if (!outcome.ok()) return fail(outcome);
+  if (planned.is_new) register_exit_hook();
+  auto made = std::make_shared<Executor>(op_, chosen, planned);
+  for (Part& part : parts_) find_reach(signature_, &part);
+  made->signature = std::move(signature_);
+  made->parts = std::move(parts_);
+  made->arguments = std::move(arguments_);
+  void* handle = executors().insert(std::move(made), maker_);
+  if (handle == nullptr) return fail(ACLNN_ERR_INNER, std::string(op_.name) + ": too many executors are alive.");
+  *workspace_size_ = planned.workspace_size;
+  *executor_ = static_cast<aclOpExecutor*>(handle);
+  return 0;
+}
+
+}  // namespace aclnn_cpu

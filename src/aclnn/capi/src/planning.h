@@ -1,0 +1,44 @@
+// Phase 1: writes a call into a signature, argument by argument, and asks the engine to plan it.
+#pragma once
+
+#include "executor.h"
+#include "objects.h"
+
+namespace aclnn_cpu {
+
+class Planning {
+ public:
+  Planning(const Operator& op, uint64_t* workspace_size, aclOpExecutor** executor, void* maker);
+
+  Planning& in(const char* name, const aclTensor* tensor) { return tensor_argument(name, tensor, false); }
+  Planning& out(const char* name, const aclTensor* tensor) { return tensor_argument(name, tensor, true); }
+  Planning& in(const char* name, const aclTensorList* list) { return list_argument(name, list, false); }
+  Planning& out(const char* name, const aclTensorList* list) { return list_argument(name, list, true); }
+  Planning& scalar(const char* name, const aclScalar* value);
+  Planning& integers(const char* name, const aclIntArray* values);
+  Planning& flags(const char* name, const aclBoolArray* values);
+  Planning& flag(bool value);
+  Planning& integer(int64_t value);
+  Planning& real(double value);
+
+  // The end of every phase 1: nothing is written on failure.
+  aclnnStatus plan();
+
+ private:
+  Planning& tensor_argument(const char* name, const aclTensor* tensor, bool is_output);
+  Planning& list_argument(const char* name, const aclTensorList* list, bool is_output);
+  Planning& numbers(Table<Numbers>& table, const char* name, const void* handle, const char* type);
+  void tensor_words(const char* name, int element, const void* handle, bool is_output);
+  void not_live(const char* name, int element, const char* type, const void* handle);
+
+  const Operator& op_;
+  uint64_t* workspace_size_;
+  aclOpExecutor** executor_;
+  void* maker_;
+  Outcome failure_;
+  std::vector<int64_t> signature_;
+  std::vector<Part> parts_;
+  std::vector<Argument> arguments_;
+};
+
+}  // namespace aclnn_cpu

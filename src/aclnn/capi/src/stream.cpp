@@ -1,0 +1,229 @@
+#include "stream.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "devices.h"
+#include "interpreter.h"
+#include "lifecycle.h"
+
+namespace aclnn_cpu {
+namespace {
+
+std::atomic<long> jobs_in_flight{0};
+
+// Streams that have a worker, by weak reference: the table or the job queue keeps them alive.
+std::vector<std::weak_ptr<Stream>>& registry() {
+  static auto* made = new std::vector<std::weak_ptr<Stream>>;
+  return *made;
+}
+
+void enter_in_registry(const std::shared_ptr<Stream>& stream) {
+  std::lock_guard<std::mutex> hold(stream_registry_lock());
+  auto& all = registry();
+  for (auto& entry : all) {
+    if (entry.expired()) {
+      entry = stream;
+      return;
+    }
+  }
+  all.push_back(stream);
+}
+
+Outcome outcome_of(const Job& job) {
+  try {
+    return job();
+  } catch (const std::exception& error) {
+    return {ACL_ERROR_INTERNAL_ERROR, std::string("work on a stream failed: ") + error.what() + "."};
+  }
+}
+
+}  // namespace
+
+Stream::Stream(int device) : device_(device), made_under_(fork_count()) {}
+
+bool Stream::is_orphan() const { return made_under_ != fork_count(); }
+
+Outcome Stream::submit(Job job) {
+  if (phase() != Phase::open) return {ACLNN_ERR_INNER, "the process is exiting; streams take no more work."};
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (ended_) return {ACL_ERROR_INVALID_PARAM, "the stream was destroyed."};
+  if (!has_worker_) {
+    auto self = std::make_unique<std::shared_ptr<Stream>>(shared_from_this());
+    pthread_t thread;
+    if (pthread_create(&thread, nullptr, start_worker, self.get()) != 0) {
+      return {ACL_ERROR_INTERNAL_ERROR, "the system has no thread left for a stream."};
+    }
+    self.release();
+    pthread_detach(thread);
+    has_worker_ = true;
+    enter_in_registry(shared_from_this());
+  }
+  jobs_.push_back(std::move(job));
+  jobs_in_flight.fetch_add(1);
+  if (worker_waits_) work_came_.notify_one();
+  return {};
+}
+
+bool Stream::synchronize(Deadline deadline, Outcome* outcome) {
+  *outcome = {};
+  WithoutInterpreterLock let_the_workers_run;
+  std::unique_lock<std::mutex> hold(mutex_);
+  const auto done = [&] { return jobs_.empty() && !busy_; };
+  // Once the doors are closed a worker may rest with work in hand; waits then end soon, and with an error.
+  while (!done()) {
+    if (phase() == Phase::closed) {
+      *outcome = {ACLNN_ERR_INNER, "the process is exiting; the work of this stream was dropped."};
+      return true;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= deadline) return false;
+    work_done_.wait_until(hold, std::min(deadline, now + std::chrono::seconds(1)));
+  }
+  std::swap(*outcome, error_);
+  return true;
+}
+
+bool Stream::idle() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return jobs_.empty() && !busy_;
+}
+
+Outcome Stream::end() {
+  if (is_orphan()) return {};
+  Outcome outcome;
+  synchronize(kForEver, &outcome);
+  std::lock_guard<std::mutex> hold(mutex_);
+  ended_ = true;
+  work_came_.notify_one();
+  return outcome;
+}
+
+uint64_t Stream::subscriber() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return subscriber_;
+}
+
+void Stream::set_subscriber(uint64_t thread) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  subscriber_ = thread;
+}
+
+void* Stream::start_worker(void* stream) {
+  std::unique_ptr<std::shared_ptr<Stream>> self(static_cast<std::shared_ptr<Stream>*>(stream));
+  (*self)->work();
+  return nullptr;
+}
+
+void Stream::work() {
+  std::unique_lock<std::mutex> hold(mutex_);
+  for (;;) {
+    worker_waits_ = true;
+    work_came_.wait(hold, [&] { return !jobs_.empty() || ended_; });
+    worker_waits_ = false;
+    if (jobs_.empty()) return;
+    busy_ = true;
+    {
+      Job job = std::move(jobs_.front());
+      jobs_.pop_front();
+      hold.unlock();
+      if (phase() == Phase::closed) rest();
+      Outcome outcome = outcome_of(job);
+      job = nullptr;  // what the job holds is free before anyone is told that it is done
+      hold.lock();
+      if (error_.ok() && !outcome.ok()) error_ = std::move(outcome);
+    }
+    busy_ = false;
+    jobs_in_flight.fetch_sub(1);
+    if (jobs_.empty()) work_done_.notify_all();
+  }
+}
+
+Table<std::shared_ptr<Stream>>& streams() {
+  static auto* table = new Table<std::shared_ptr<Stream>>(Kind::stream);
+  return *table;
+}
+
+std::mutex& stream_registry_lock() {
+  static auto* lock = new std::mutex;
+  return *lock;
+}
+
+std::shared_ptr<Stream> find_stream(const void* handle, const char* function, int code) {
+  if (handle == nullptr) return default_stream();
+  std::shared_ptr<Stream> found;
+  streams().with(handle, [&](const std::shared_ptr<Stream>& stream) { found = stream; });
+  if (!found) {
+    fail_not_live(function, "stream", "aclrtStream", handle, code);
+  } else if (found->is_orphan()) {
+    fail(code, std::string(function) + ": stream was made before a fork; its worker stayed in the parent.");
+    found = nullptr;
+  }
+  return found;
+}
+
+std::vector<std::shared_ptr<Stream>> working_streams(int device) {
+  std::lock_guard<std::mutex> hold(stream_registry_lock());
+  std::vector<std::shared_ptr<Stream>> found;
+  for (const auto& entry : registry()) {
+    auto stream = entry.lock();
+    if (stream && (device < 0 || stream->device() == device)) found.push_back(std::move(stream));
+  }
+  return found;
+}
+
+void forget_streams() {
+  registry().clear();
+  jobs_in_flight.store(0);
+}
+
+bool work_is_in_flight() { return jobs_in_flight.load() > 0; }
+
+bool drain_streams(Deadline deadline) {
+  WithoutInterpreterLock let_the_workers_run;
+  while (work_is_in_flight()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    timespec pause = {0, 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+  return true;
+}
+
+uint64_t Event::announce() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return ++announced_;
+}
+
+void Event::complete(uint64_t recording) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (recording > completed_) {
+    completed_ = recording;
+    when_ = std::chrono::steady_clock::now();
+  }
+  reached_.notify_all();
+}
+
+uint64_t Event::announced() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return announced_;
+}
+
+void Event::wait_for(uint64_t recording) {
+  WithoutInterpreterLock let_the_workers_run;
+  std::unique_lock<std::mutex> hold(mutex_);
+  while (completed_ < recording && phase() != Phase::closed) reached_.wait_for(hold, std::chrono::seconds(1));
+}
+
+bool Event::completed_at(Deadline* when) {
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (announced_ == 0 || completed_ < announced_) return false;
+  if (when != nullptr) *when = when_;
+  return true;
+}
+
+Table<std::shared_ptr<Event>>& events() {
+  static auto* table = new Table<std::shared_ptr<Event>>(Kind::event);
+  return *table;
+}
+
+}  // namespace aclnn_cpu

@@ -1,0 +1,99 @@
+// Streams: a queue of jobs and a worker of its own each. Events: points in a stream that others can wait for.
+#pragma once
+
+#include <pthread.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "errors.h"
+#include "table.h"
+
+namespace aclnn_cpu {
+
+using Job = std::function<Outcome()>;
+using Deadline = std::chrono::steady_clock::time_point;
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  explicit Stream(int device);
+
+  int device() const { return device_; }
+
+  // Whether the stream was made before a fork: its worker, and whoever held its lock, stayed in the parent.
+  bool is_orphan() const;
+
+  // Puts a job at the end of the queue; the first one starts the worker.
+  Outcome submit(Job job);
+
+  // Waits until all work is done and answers the first error since the last time, once. False: not by the deadline.
+  bool synchronize(Deadline deadline, Outcome* outcome);
+
+  bool idle();
+
+  // Finishes what is queued, then lets the worker go. Answers like synchronize.
+  Outcome end();
+
+  // The thread that runs this stream's host callbacks; 0 when there is none.
+  uint64_t subscriber();
+  void set_subscriber(uint64_t thread);
+
+ private:
+  static void* start_worker(void* stream);
+  void work();
+
+  const int device_;
+  const unsigned made_under_;  // the fork count
+  std::mutex mutex_;
+  std::condition_variable work_came_, work_done_;
+  std::deque<Job> jobs_;
+  bool has_worker_ = false, worker_waits_ = false, busy_ = false, ended_ = false;
+  Outcome error_;
+  uint64_t subscriber_ = 0;
+};
+
+constexpr Deadline kForEver = Deadline::max();
+
+Table<std::shared_ptr<Stream>>& streams();
+
+// The stream of a handle: null is the default stream of the current device. Null result: the handle is not live or from
+// before a fork, and `function` has failed with `code`.
+std::shared_ptr<Stream> find_stream(const void* handle, const char* function, int code);
+
+// Every stream that has had work, for those who wait for all of them (of one device, if it is not negative).
+std::vector<std::shared_ptr<Stream>> working_streams(int device = -1);
+std::mutex& stream_registry_lock();
+
+// Whether any stream has work queued or running.
+bool work_is_in_flight();
+
+// In the child of a fork: there is no work any more, and nobody to do it.
+void forget_streams();
+
+// Waits until every stream is idle; false when the deadline came first.
+bool drain_streams(Deadline deadline);
+
+class Event {
+ public:
+  // The number of a new recording, whose completion is still to come.
+  uint64_t announce();
+  void complete(uint64_t recording);
+  uint64_t announced();
+  void wait_for(uint64_t recording);
+  bool completed_at(Deadline* when);  // recorded, and reached
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable reached_;
+  uint64_t announced_ = 0, completed_ = 0;
+  Deadline when_{};
+};
+
+Table<std::shared_ptr<Event>>& events();
+
+}  // namespace aclnn_cpu
