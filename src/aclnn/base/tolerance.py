@@ -21,6 +21,16 @@ class Terms(NamedTuple):
     total: Array
     lengths: Sequence[int] = (1,)
 
+    @classmethod
+    def measured(cls, errors: Array) -> Terms:
+        """The terms of a result whose error was followed through a longer computation, in units of u."""
+        return cls(errors / _per_sum(1), (1,))
+
+
+def _per_sum(length: int) -> float:
+    """What one sum of so many terms may err by, in units of u·Σ|terms|."""
+    return 8 + math.sqrt(max(length, 1))
+
 
 class Precision(NamedTuple):
     """What a result was computed and rounded in: the compute dtype, then every dtype it was rounded to in turn."""
@@ -40,7 +50,7 @@ def allowed_error(exact: Array, terms: Terms, precision: Precision) -> Array:
     adds half a unit of its dtype, and numbers below the smallest normal one add the spacing there.
     """
     compute = precision.compute
-    factor = sum(8 + math.sqrt(max(k, 1)) for k in terms.lengths) * compute.unit
+    factor = sum(map(_per_sum, terms.lengths)) * compute.unit
     with np.errstate(over="ignore", invalid="ignore"):
         allowed = factor * np.asarray(terms.total, np.float64) + float(compute.limits.tiny)
         for dtype in precision.roundings:

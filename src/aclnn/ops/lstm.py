@@ -26,7 +26,6 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.product import CPU, DEFAULT, Product
-from aclnn.base.sums import sum_rows
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.advice import Advice
@@ -37,7 +36,7 @@ from aclnn.contract.model import HIDDEN, Arg, Op, bool_array, flag, number, tens
 from aclnn.contract.rule import Stage
 from aclnn.contract.rules import Descending
 from aclnn.contract.words import between, length
-from aclnn.ops.lstm_cell import cell_gradients
+from aclnn.ops.lstm_walk import Backward, BackwardErrors
 
 DIRECTIONS = Either(Attr("bidirectional"), Const(2), Const(1))
 LAYERS = DIRECTIONS * Attr("numLayers")  # counted with their directions
@@ -224,97 +223,13 @@ lstm_backward = Op(
 
 
 def lstm_backward_reference(**given: Any) -> tuple[Array, Array, Array, list[Array]]:
-    return _Backward(**given).gradients()
+    return Backward(**given).gradients()
 
 
 def lstm_backward_terms(**given: Any) -> tuple[Terms, Terms, Terms, list[Terms]]:
-    """A gradient passes one product with w_hh per step and one with w_ih per layer; dparams also sums all positions."""
-    dx, dh_prev, dc_prev, dparams = _Backward(**given, absolute=True).gradients()
-    steps, batch, hidden = given["i"][0].shape
-    layers, directions = given["num_layers"], 1 + given["bidirectional"]
-
-    def chain(layer: int) -> list[int]:
-        return [directions * 4 * hidden] * ((steps + 1) * (layers - layer))
-
-    per_layer = len(dparams) // layers
-    sums = [Terms(total, [*chain(n // per_layer), steps * batch]) for n, total in enumerate(dparams)]
-    return Terms(dx, chain(0)), Terms(dh_prev, chain(0)), Terms(dc_prev, chain(0)), sums
-
-
-class _Backward:
-    """The arguments of a call, time-major and in float64, and the walk through them.
-
-    Where a sequence takes no part, 0 stands for whatever was given. With `absolute`, everything that is multiplied and
-    added up enters without its sign, so that every result is the Σ|terms| of a gradient. Index k is
-    layer·directions + direction.
-    """
-
-    def __init__(self, *, absolute: bool = False, **given: Any):
-        steps, batch, _ = given["i"][0].shape
-        counts = np.full(steps, batch) if given["batch_sizes"] is None else given["batch_sizes"]
-        self.active = np.arange(batch)[:, None] < counts[:, None, None]
-        self.absolute, self.batch_first = absolute, given["batch_first"]
-        self.layers, self.directions = given["num_layers"], 1 + given["bidirectional"]
-        size = np.abs if absolute else np.positive
-        self.x, self.dy = (size(self.read(self.time_major(given[name]))) for name in ("input", "dy"))
-        self.h = [size(self.read(array)) for array in given["h"]]
-        self.c, self.tanhc, *gates = ([self.read(array) for array in given[n]] for n in ("c", "tanhc", *"ifgo"))
-        self.gates = list(zip(*gates, strict=True))
-        h0, self.c0 = (array.astype(np.float64) for array in given["hx"])
-        self.h0, self.dh, self.dc, *self.params = (
-            size(array.astype(np.float64)) for array in (h0, given["dh"], given["dc"], *given["params"])
-        )
-
-    def read(self, padded: Array) -> Array:
-        return np.where(self.active, padded.astype(np.float64), 0)
-
-    def time_major(self, array: Array) -> Array:
-        return array.swapaxes(0, 1) if self.batch_first else array
-
-    def gradients(self) -> tuple[Array, Array, Array, list[Array]]:
-        """dx, dhPrev, dcPrev, dparams: from the top layer down, the directions of a layer added up."""
-        grad, dparams = self.dy, list[Array]()
-        for layer in reversed(range(self.layers)):
-            first = layer * self.directions
-            x = np.concatenate(self.h[first - self.directions : first], axis=-1) if layer else self.x
-            halves = np.split(grad, self.directions, axis=-1)
-            found = [self.one_direction(k, x, dy) for k, dy in enumerate(halves, first)]
-            grad = np.sum([dx for dx, _ in found], axis=0)
-            dparams = [d for _, of_direction in found for d in of_direction] + dparams
-        return self.time_major(grad), self.dh, self.dc, dparams
-
-    def one_direction(self, k: int, x: Array, dy: Array) -> tuple[Array, list[Array]]:
-        """dx, and the gradients of the parameters; dh[k] and dc[k] become those of the initial state."""
-        each = len(self.params) // (self.layers * self.directions)
-        w_ih, w_hh = self.params[k * each : k * each + 2]
-        grad_gates = self.against_time(k, dy, w_hh)
-        factors = (x, self.before(k, self.h[k], self.h0[k]))
-        dw_ih, dw_hh = (np.tensordot(grad_gates, a, axes=((0, 1), (0, 1))) for a in factors)
-        db = sum_rows(sum_rows(grad_gates))
-        return np.where(self.active, grad_gates @ w_ih, 0), [dw_ih, dw_hh, db, db][:each]
-
-    def against_time(self, k: int, dy: Array, w_hh: Array) -> Array:
-        """The gradients of the gates at every step, G."""
-        c_prev = self.before(k, self.c[k], self.c0[k])
-        grad_gates = np.zeros((*dy.shape[:2], len(w_hh)))
-        steps = range(len(dy)) if self.is_reverse(k) else reversed(range(len(dy)))
-        for t in steps:
-            gates, grad_h = [gate[t] for gate in self.gates[k]], dy[t] + self.dh[k]
-            g, dc = cell_gradients(grad_h, self.dc[k], c_prev[t], gates, self.tanhc[k][t], self.absolute)
-            grad_gates[t] = np.where(self.active[t], g, 0)
-            self.dh[k] = np.where(self.active[t], g @ w_hh, self.dh[k])
-            self.dc[k] = np.where(self.active[t], dc, self.dc[k])
-        return grad_gates
-
-    def before(self, k: int, states: Array, initial: Array) -> Array:
-        """The state each step started from: that of the step before in its direction, else the initial one."""
-        step, start = (-1, slice(-1, None)) if self.is_reverse(k) else (1, slice(1))
-        came, state = np.roll(self.active, step, axis=0), np.roll(states, step, axis=0)
-        came[start] = False
-        return self.read(np.where(came, state, initial))
-
-    def is_reverse(self, k: int) -> bool:
-        return bool(k % self.directions)
+    dx, dh_prev, dc_prev, dparams = BackwardErrors(**given).gradients()
+    measured = Terms.measured
+    return measured(dx), measured(dh_prev), measured(dc_prev), [measured(error) for error in dparams]
 
 
 def lstm_backward_case(
