@@ -15,7 +15,7 @@ from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.sound import judge
 from aclnn.ops.lstm import SAVED, lstm_backward_case
-from tests.harness import call, tensors
+from tests.harness import call, run_and_judge, tensors
 from tests.ops.lstm_forward import Forward, counts_of, fill_as_forward, forward, taking_part, time_major
 
 OUTPUTS = ("dxOut", "dhPrevOut", "dcPrevOut", "dparamsOut")
@@ -358,3 +358,21 @@ def test_case_tables_say_what_is_wrong_with_lengths() -> None:
     for bad in ((1, 2), (3, 1), (1,), (1, -1)):
         with pytest.raises(ValueError, match=r"it must be 2 numbers in 0\.\.2 that do not increase"):
             lstm_backward_case(2, 2, lengths=bad)
+
+
+def test_the_bound_stays_sharp_over_many_steps_and_holds_where_everything_has_one_sign() -> None:
+    case = lstm_backward_case(steps=120, batch=2, input_size=8, hidden_size=48)
+    filled, judged = run_and_judge(case, "numpy")
+    arrays = views(filled, case.op)
+    arrays["dxOut"] *= 1.001  # a fault of a thousandth, 120 steps on, still shows
+    assert all(j.sound for j in judged)
+    assert not judge(case.op, case.call, arrays)[0].sound
+
+    filled = fill(case)
+    arrays = views(filled, case.op)
+    for name in ("i", "g", "f", "o", "h", "c", "tanhc"):
+        arrays[name][0][...] = 0.7
+    for array in (arrays["params"][1], arrays["dy"], arrays["dh"], arrays["dc"]):
+        array[...] = 2 / 48
+    call(case, filled, engine="numpy")
+    assert all(j.sound for j in judge(case.op, case.call, arrays))

@@ -132,14 +132,14 @@ class BackwardErrors(Backward):
     def against_time(self, k: int, dy: Array, w_hh: Array) -> Array:
         c_prev, true = self.before(k, self.c[k], self.c0[k]), self.true.traces[k]
         errors = np.zeros(true.grad_gates.shape)
-        for t in self.steps(k):
+        for passed, t in enumerate(self.steps(k), 1):
             gates = [gate[t] for gate in self.gates[k]]
             here = (c_prev[t], gates, self.tanhc[k][t])
             came = cell_spread(np.hypot(dy[t], self.dh[k]), self.dc[k], *here)
             made = cell_gradients(np.abs(true.grad_h[t]), np.abs(true.grad_c[t]), *here, absolute=True)
             g, dc = (old + _CELL * new for old, new in zip(came, made, strict=True))
             errors[t] = np.where(self.active[t], g, 0)
-            self.pass_on(k, t, product_error(g, true.grad_gates[t], w_hh), dc)
+            self.pass_on(k, t, product_error(g, true.grad_gates[t], w_hh, passed), dc)
         return errors
 
 
@@ -163,7 +163,10 @@ def positions(sequences: Array) -> Array:
     return sequences.reshape(steps * batch, features)
 
 
-def product_error(error: Array, value: Array, matrix: Array) -> Array:
-    """The error of value @ matrix, when value comes with an error and the matrix is exact."""
+def product_error(error: Array, value: Array, matrix: Array, passed: int = 1) -> Array:
+    """The error of value @ matrix, when value comes with an error and the matrix is exact.
+
+    A product at the end of a chain of them is a sum over all paths through the chain, so that is its length.
+    """
     passed_on: Array = np.sqrt(error**2 @ matrix**2)
-    return passed_on + (8 + math.sqrt(len(matrix))) * (np.abs(value) @ np.abs(matrix))
+    return passed_on + (8 + math.sqrt(len(matrix) * passed)) * (np.abs(value) @ np.abs(matrix))
