@@ -129,7 +129,7 @@ class Measured:
         self._take_ulps(block)
         if rule.counts_bits:
             self.same_bits += block.same_bits()
-        ratio = block.ratio()
+        ratio = np.asarray(block.ratio())
         highest = int(ratio.argmax())
         top = float(ratio.reshape(-1)[highest])
         if self.worst is None or top > self.worst.ratio:
@@ -182,7 +182,7 @@ class Measured:
         missed = ratio > 1
         flat = np.flatnonzero(missed)
         self.misses += flat.size
-        for axis, inside in enumerate(np.unravel_index(flat, ratio.shape)):
+        for axis, inside in enumerate(np.unravel_index(flat, ratio.shape) if ratio.ndim else ()):
             np.add.at(self.miss_strips[axis], (block.where[axis].start + inside) // self.width(axis), 1)
         for i, box in enumerate(boxes):
             self.boxes[i] += np.count_nonzero(missed[_within(box, block.where)])
