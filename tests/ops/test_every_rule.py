@@ -52,10 +52,3 @@ def test_sentences_are_whole_in_both_languages(op: Op, rule: Rule) -> None:
         assert "{" not in text
         assert "None" not in text
     assert not said[0].isascii() or said[1] != said[0]
-
-
-@pytest.mark.parametrize("op", ops.all_ops(), ids=str)
-def test_at_most_one_rule_in_ten_is_a_predicate(op: Op) -> None:
-    from aclnn.contract.rules import Predicate
-
-    assert sum(isinstance(r, Predicate) for r in op.all_rules) <= len(op.all_rules) / 10

@@ -1,7 +1,6 @@
 """Calls that break one rule each, found by mutating valid ones.
 
-A mutated case is kept for a rule only if that rule is the first one it breaks. A rule that no mutation reaches
-carries an `example` of its own.
+A mutated case is kept for a rule only if that rule is the first one it breaks.
 """
 
 from __future__ import annotations
@@ -27,19 +26,13 @@ def failing_cases(bases: Iterable[Case]) -> dict[Rule, Case]:
     bases = list(bases)
     wanted = {rule for rule in bases[0].op.all_rules if rule.stage is not Stage.VALUE}
     found: dict[Rule, Case] = {}
-    for mutant in chain(_examples(wanted, bases), _mutants(bases), _double_mutants(bases)):
+    for mutant in chain(_mutants(bases), _double_mutants(bases)):
         violation = check(mutant.op, mutant.call)
         if violation is not None:
             found.setdefault(violation.rule, mutant)
         if len(found) == len(wanted):
             break
     return found
-
-
-def _examples(rules: Iterable[Rule], bases: list[Case]) -> Iterator[Case]:
-    for rule in rules:
-        if rule.example is not None:
-            yield from (rule.example(base) for base in bases)
 
 
 def _mutants(bases: Iterable[Case]) -> Iterator[Case]:

@@ -7,8 +7,7 @@ documentation (`doc_en`, `doc_zh`). `broken` returns the words for the sentence,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, ClassVar
@@ -45,7 +44,6 @@ class Rule:
 
     conditions: tuple[Expr, ...] = ()
     stage: Stage = Stage.SHAPE
-    example: Callable[[Any], Any] | None = field(default=None, compare=False)  # a valid case → one that breaks it
 
     code: ClassVar[Status] = Status.ACLNN_ERR_PARAM_INVALID
     en: ClassVar[str]
