@@ -15,7 +15,9 @@ A = TypeVar("A")
 Number = float | np.generic
 
 __all__ = [
+    "conv_tbc",
     "conv_tbc_backward",
+    "convolution",
     "convolution_backward",
     "elu",
     "elu_",
@@ -297,6 +299,99 @@ class _ConvolutionBackward(Operator):
 convolution_backward = _ConvolutionBackward("aclnnConvolutionBackward")
 
 
+class _Convolution(Operator):
+    """A convolution in one, two or three dimensions, plain or transposed.
+
+    input: The input: batch, input channels, spatial axes.
+    weight: The kernel: output channels, input channels per group, spatial axes; transposed: input channels, output channels per group, spatial axes.
+    bias: What is added to each output channel; null is nothing.
+    stride: The step of the kernel, per axis.
+    padding: Padding of both ends, per axis; in 2-D also up, down, left, right.
+    dilation: The distance of kernel taps, per axis.
+    transposed: Whether the convolution is a transposed one.
+    output_padding: What is added to one end of the output of a transposed convolution, per axis.
+    groups: How many groups the channels form.
+    cube_math_type: How float32 inputs are rounded first: 0 not at all, 1 and 3 to HF32, 2 to float16.
+    """
+
+    def __call__(
+        self,
+        input: A,
+        weight: A,
+        bias: A | None,
+        stride: Sequence[int] | int,
+        padding: Sequence[int] | int,
+        dilation: Sequence[int] | int,
+        transposed: bool,
+        output_padding: Sequence[int] | int,
+        groups: int,
+        cube_math_type: int = 0,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+    ) -> A:
+        result: A = self._call(
+            {
+                "input": input,
+                "weight": weight,
+                "bias": bias,
+                "stride": stride,
+                "padding": padding,
+                "dilation": dilation,
+                "transposed": transposed,
+                "outputPadding": output_padding,
+                "groups": groups,
+                "cubeMathType": cube_math_type,
+            },
+            out,
+            product,
+            engine,
+        )
+        return result
+
+    def plan(
+        self,
+        input: A,
+        weight: A,
+        bias: A | None,
+        stride: Sequence[int] | int,
+        padding: Sequence[int] | int,
+        dilation: Sequence[int] | int,
+        transposed: bool,
+        output_padding: Sequence[int] | int,
+        groups: int,
+        cube_math_type: int = 0,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+        repeatable: bool = False,
+    ) -> Executor:
+        """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
+        return self._plan(
+            {
+                "input": input,
+                "weight": weight,
+                "bias": bias,
+                "stride": stride,
+                "padding": padding,
+                "dilation": dilation,
+                "transposed": transposed,
+                "outputPadding": output_padding,
+                "groups": groups,
+                "cubeMathType": cube_math_type,
+            },
+            out,
+            product,
+            engine,
+            repeatable,
+        )
+
+
+convolution = _Convolution("aclnnConvolution")
+
+
 class _ConvTbcBackward(Operator):
     """Gradients of a convolution over time: of its input, its weight and its bias.
 
@@ -368,6 +463,62 @@ class _ConvTbcBackward(Operator):
 
 
 conv_tbc_backward = _ConvTbcBackward("aclnnConvTbcBackward")
+
+
+class _ConvTbc(Operator):
+    """A convolution over time.
+
+    input: The input: time, batch, input channels.
+    weight: The kernel: taps, input channels, output channels.
+    bias: What is added to each output channel.
+    pad: Steps of padding on both ends of the time axis.
+    cube_math_type: How float32 inputs are rounded first: 0 not at all, 1 and 3 to HF32, 2 to float16.
+    """
+
+    def __call__(
+        self,
+        input: A,
+        weight: A,
+        bias: A,
+        pad: int,
+        cube_math_type: int = 0,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+    ) -> A:
+        result: A = self._call(
+            {"self": input, "weight": weight, "bias": bias, "pad": pad, "cubeMathType": cube_math_type},
+            out,
+            product,
+            engine,
+        )
+        return result
+
+    def plan(
+        self,
+        input: A,
+        weight: A,
+        bias: A,
+        pad: int,
+        cube_math_type: int = 0,
+        *,
+        out: Any = None,
+        product: str | Product | None = None,
+        engine: str | None = None,
+        repeatable: bool = False,
+    ) -> Executor:
+        """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
+        return self._plan(
+            {"self": input, "weight": weight, "bias": bias, "pad": pad, "cubeMathType": cube_math_type},
+            out,
+            product,
+            engine,
+            repeatable,
+        )
+
+
+conv_tbc = _ConvTbc("aclnnConvTbc")
 
 
 class _LstmBackward(Operator):

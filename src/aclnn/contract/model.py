@@ -178,7 +178,6 @@ class Op:
     advice: tuple[Advice, ...] = ()  # what the maker of a valid call should know: a warning, never a refusal
     pairs_with: str | None = None
     header: str = ""  # aclnnop/aclnn_<header>.h
-    torch: str = ""  # the schema of the PyTorch operator
     in_place: bool = False  # an output may be the same view as an input
 
     def __repr__(self) -> str:

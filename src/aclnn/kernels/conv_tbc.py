@@ -46,6 +46,25 @@ def conv_tbc_backward_numpy(call: Call) -> Run:
     return run
 
 
+@numpy_kernel("aclnnConvTbc")
+def conv_tbc_numpy(call: Call) -> Run:
+    """One matrix product per tap, in float64 (see convolution.py)."""
+    steps, times, kernel = (call[name].shape[0] for name in ("output", "self", "weight"))
+    (taps,) = meetings((steps,), (times,), (kernel,), (1,), (call["pad"],), (1,))
+    batch, cube_math_type = call["self"].shape[1], call["cubeMathType"]
+
+    def run(workspace: Array | None, input: Array, weight: Array, bias: Array, output: Array) -> None:
+        with np.errstate(all="ignore"):
+            x, w = (np.ascontiguousarray(a) for a in cube_inputs(cube_math_type, input, weight))
+            x = x.reshape(len(x) * batch, x.shape[2])
+            y = np.zeros((steps * batch, w.shape[2]))
+            for k, (u, i) in enumerate(taps):
+                y[_slab(u, batch)] += x[_slab(i, batch)] @ w[k]
+            output[...] = (y + bias.astype(np.float64)).reshape(output.shape)
+
+    return run
+
+
 def _slab(steps: slice, batch: int) -> slice:
     """The rows of some consecutive steps, batch by batch."""
     return slice(steps.start * batch, steps.stop * batch)

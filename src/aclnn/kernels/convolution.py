@@ -38,7 +38,7 @@ def convolution_backward_numpy(call: Call) -> Run:
     ) -> None:
         with np.errstate(all="ignore"):
             seen = cube_inputs(cube_math_type, grad_output, input, weight)
-            g, x = (_channels_first(a, groups) for a in seen[:2])
+            g, x = (channels_first(a, groups) for a in seen[:2])
             w = np.ascontiguousarray(taps_first(seen[2], groups, transposed))
             grad_x = None if grad_input is None else np.zeros_like(x)
             grad_w = None if grad_weight is None else np.zeros_like(w)
@@ -66,26 +66,26 @@ def _add_up(axes: Axes, g: Array, x: Array, w: Array, grad_x: Array | None, grad
         if grad_w is not None:
             x_columns = np.ascontiguousarray(x[..., i])
             for q, g_rows, x_rows in every_tap(rows):
-                grad_w[q][last] = _flat(g_columns[g_rows]) @ _flat(x_columns[x_rows]).swapaxes(1, 2)
+                grad_w[q][last] = flat(g_columns[g_rows]) @ flat(x_columns[x_rows]).swapaxes(1, 2)
         if grad_x is not None:
             sums = np.zeros(x[..., i].shape)
             for q, g_rows, x_rows in every_tap(rows):
-                product = _product(w[q][last].swapaxes(1, 2), _flat(g_columns[g_rows]))
+                product = multiply(w[q][last].swapaxes(1, 2), flat(g_columns[g_rows]))
                 sums[x_rows] += product.reshape(sums[x_rows].shape)
             grad_x[..., i] += sums
 
 
-def _product(matrix: Array, columns: Array) -> Array:
+def multiply(matrix: Array, columns: Array) -> Array:
     """The matrix product; of one column by one row (depthwise) as the multiplication that it is."""
     product: Array = matrix * columns if matrix.shape[-1] == 1 else matrix @ columns
     return product
 
 
-def _flat(tensor: Array) -> Array:
+def flat(tensor: Array) -> Array:
     return tensor.reshape(*tensor.shape[:2], math.prod(tensor.shape[2:]))
 
 
-def _channels_first(tensor: Array, groups: int) -> Array:
+def channels_first(tensor: Array, groups: int) -> Array:
     """(batch, channels, *rows, column) as (groups, channels of a group, *rows, batch, column), contiguous."""
     batch, channels, *sizes = tensor.shape
     return np.ascontiguousarray(np.moveaxis(tensor.reshape(batch, groups, channels // groups, *sizes), 0, -2))

@@ -34,8 +34,29 @@ from aclnn.contract.words import at_least, between, equal, one_of, same_dtype, s
 
 SEQUENCE = {"ranks": (3,), "formats": formats(Format.ND, Format.NCL)}
 CHANNELS = {"ranks": (1,), "formats": formats(Format.ND, Format.NCL)}
-COMPUTED_AS = Promoted(("input",))
+COMPUTED_AS = Promoted(("weight",))
 OUTPUT_STEPS = Dim("input", 0) + Attr("pad") * 2 + 1 - Dim("weight", 0)
+WEIGHT = tensor_in(
+    "weight",
+    **SEQUENCE,
+    en="The kernel: taps, input channels, output channels.",
+    zh="卷积核：核长、输入通道、输出通道。",
+)
+PAD = number("pad", "int64", en="Steps of padding on both ends of the time axis.", zh="时间轴两端的填充步数。")
+CUBE_MATH_TYPE = number(
+    "cubeMathType",
+    "int8",
+    default=KEEP,
+    en="How float32 inputs are rounded first: 0 not at all, 1 and 3 to HF32, 2 to float16.",
+    zh="float32输入的预舍入方式：0不舍入，1和3舍入为HF32，2舍入为float16。",
+)
+ATTRIBUTE_RULES = (
+    at_least("pad", 0),
+    when(Limited(), between("pad", 0, 255)),
+    one_of("cubeMathType", 0, 1, 2, 3),
+    when(Is(COMPUTED_AS, ("float16",)), one_of("cubeMathType", 0, 1, 2)),
+    when(Is(COMPUTED_AS, ("bfloat16",)), one_of("cubeMathType", 0, 1)),
+)
 
 conv_tbc_backward = Op(
     "aclnnConvTbcBackward",
@@ -44,8 +65,6 @@ conv_tbc_backward = Op(
     pairs_with="aclnnConvTbc",
     en="Gradients of a convolution over time: of its input, its weight and its bias.",
     zh="时序卷积的反向计算：输入、权重和偏置的梯度。",
-    torch="conv_tbc_backward(Tensor grad_output, Tensor input, Tensor weight, Tensor bias, int pad, "
-    "int cube_math_type=0) -> (Tensor, Tensor, Tensor)",
     args=(
         tensor_in(
             "self",
@@ -60,26 +79,15 @@ conv_tbc_backward = Op(
             en="The forward's input: time, batch, input channels.",
             zh="正向输入：时间、批、输入通道。",
         ),
-        tensor_in(
-            "weight",
-            **SEQUENCE,
-            en="The kernel: taps, input channels, output channels.",
-            zh="卷积核：核长、输入通道、输出通道。",
-        ),
+        WEIGHT,
         tensor_in(
             "bias",
             **CHANNELS,
             en="The forward's bias, of which only dtype and size matter.",
             zh="正向偏置，只使用其数据类型和大小。",
         ),
-        number("pad", "int64", en="Steps of padding on both ends of the time axis.", zh="时间轴两端的填充步数。"),
-        number(
-            "cubeMathType",
-            "int8",
-            default=KEEP,
-            en="How float32 inputs are rounded first: 0 not at all, 1 and 3 to HF32, 2 to float16.",
-            zh="float32输入的预舍入方式：0不舍入，1和3舍入为HF32，2舍入为float16。",
-        ),
+        PAD,
+        CUBE_MATH_TYPE,
         tensor_out(
             "gradInput",
             **SEQUENCE,
@@ -110,11 +118,7 @@ conv_tbc_backward = Op(
     ),
     rules=(
         same_dtype("self", "input", "weight", "bias"),
-        at_least("pad", 0),
-        when(Limited(), between("pad", 0, 255)),
-        one_of("cubeMathType", 0, 1, 2, 3),
-        when(Is(COMPUTED_AS, ("float16",)), one_of("cubeMathType", 0, 1, 2)),
-        when(Is(COMPUTED_AS, ("bfloat16",)), one_of("cubeMathType", 0, 1)),
+        ATTRIBUTE_RULES,
         equal(Dim("input", 2), Dim("weight", 1)),
         equal(Dim("bias", 0), Dim("weight", 2)),
         shape_is("self", (OUTPUT_STEPS, Dim("input", 1), Dim("weight", 2))),
@@ -208,3 +212,99 @@ def _views() -> Iterator[Case]:
     yield plain.but("batch first in memory", input=x._replace(strides=(3, 15, 1), storage=None))
     yield plain.but("spread gradInput", gradInput=x._replace(strides=(13, 6, 2), offset=1, storage=None))
     yield plain.but("permuted gradWeight", gradWeight=w._replace(strides=(1, 2, -6), offset=20, storage=None))
+
+
+OUTPUT_STEPS_OF_SELF = Dim("self", 0) + Attr("pad") * 2 + 1 - Dim("weight", 0)
+
+conv_tbc = Op(
+    "aclnnConvTbc",
+    family="ConvTbc",
+    header="convolution",
+    pairs_with="aclnnConvTbcBackward",
+    en="A convolution over time.",
+    zh="时序卷积。",
+    args=(
+        tensor_in(
+            "self",
+            python="input",
+            **SEQUENCE,
+            en="The input: time, batch, input channels.",
+            zh="输入：时间、批、输入通道。",
+        ),
+        WEIGHT,
+        tensor_in("bias", **CHANNELS, en="What is added to each output channel.", zh="各输出通道的偏置。"),
+        PAD,
+        tensor_out(
+            "output",
+            **SEQUENCE,
+            shape=(OUTPUT_STEPS_OF_SELF, Dim("self", 1), Dim("weight", 2)),
+            dtype_like="self",
+            contiguous_documented=True,
+            en="The result: time, batch, output channels.",
+            zh="输出：时间、批、输出通道。",
+        ),
+        CUBE_MATH_TYPE,
+    ),
+    rules=(
+        same_dtype("self", "weight", "bias"),
+        ATTRIBUTE_RULES,
+        equal(Dim("self", 2), Dim("weight", 1)),
+        equal(Dim("bias", 0), Dim("weight", 2)),
+        between(OUTPUT_STEPS_OF_SELF, 0, stage=Stage.SHAPE),
+        when(
+            Limited(),
+            between(Dim("weight", 0), 1, 255, stage=Stage.LIMIT),
+            between(Dims("self"), 1, 2147483646, stage=Stage.LIMIT),
+            between(Dims("weight"), 1, 2147483646, stage=Stage.LIMIT),
+            between(OUTPUT_STEPS_OF_SELF, 1, stage=Stage.LIMIT),
+        ),
+    ),
+)
+
+
+def conv_tbc_reference(input: Array, weight: Array, bias: Array, pad: int, cube_math_type: int = KEEP) -> Array:
+    x, w = cube_inputs(cube_math_type, input, weight)
+    output = np.zeros((len(x) + 2 * pad + 1 - len(w), x.shape[1], w.shape[2])) + bias.astype(np.float64)
+    (taps,) = meetings(output.shape[:1], x.shape[:1], w.shape[:1], (1,), (pad,), (1,))
+    for k, (u, i) in enumerate(taps):
+        output[u] += x[i] @ w[k]
+    return output
+
+
+def conv_tbc_terms(input: Array, weight: Array, bias: Array, pad: int, cube_math_type: int = KEEP) -> Terms:
+    """The same sum over absolute values, and how many terms it has at most."""
+    x, w = (np.abs(a) for a in cube_inputs(cube_math_type, input, weight))
+    total = conv_tbc_reference(x, w, np.abs(bias.astype(np.float64)), pad)
+    return Terms(total, (weight.shape[0] * weight.shape[1] + 1,))
+
+
+def conv_tbc_case(
+    time: int = 7,
+    batch: int = 2,
+    in_channels: int = 3,
+    out_channels: int = 4,
+    kernel: int = 3,
+    pad: int = 0,
+    cube_math_type: int = KEEP,
+    dtype: DType = FLOAT32,
+    product: Product = DEFAULT,
+) -> Case:
+    return _forward(
+        conv_tbc_backward_case(time, batch, in_channels, out_channels, kernel, pad, cube_math_type, dtype, product)
+    )
+
+
+def _forward(back: Case) -> Case:
+    values = {name: back.values[name] for name in ("weight", "bias", "pad", "cubeMathType")}
+    return Case(
+        conv_tbc, {**values, "self": back.values["input"], "output": back.values["self"]}, back.product, back.note
+    )
+
+
+def conv_tbc_cases() -> Iterator[Case]:
+    """Those of the backward, with views of its own."""
+    yield from (_forward(case) for case in conv_tbc_backward_cases() if "self" not in case.note)
+    plain = conv_tbc_case(time=5, kernel=2, pad=1)
+    y, b = plain.values["output"], plain.values["bias"]
+    yield plain.but("broadcast bias", bias=b._replace(strides=(0,), offset=1))
+    yield plain.but("permuted output", output=y._replace(strides=(1, 7, -16), offset=60, storage=None))

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
-from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.product import CPU, DEFAULT, Product
 from aclnn.base.rounding import KEEP, cube_inputs
@@ -29,38 +28,26 @@ from aclnn.base.taps import every_tap, meetings, output_size, taps_first, taps_l
 from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
-from aclnn.contract.expr import At, Attr, Dim, Dims, Is, Limited, PlaneOf, Promoted, Rank
-from aclnn.contract.model import Op, bool_array, flag, int_array, number, tensor_in, tensor_out
+from aclnn.contract.expr import At, Attr, Dim, Dims, Promoted
+from aclnn.contract.model import Op, bool_array, int_array, number, tensor_in, tensor_out
 from aclnn.contract.rule import Stage
-from aclnn.contract.words import (
-    at_least,
-    between,
-    each_below,
-    equal,
-    length,
-    multiple,
-    one_of,
-    same_format,
-    same_rank,
-    when,
-)
-from aclnn.ops.convolution_sizes import (
-    AXES,
-    HAS_BATCH_AND_CHANNELS,
+from aclnn.contract.words import equal, length, same_format, same_rank, when
+from aclnn.ops.convolution_rules import (
+    ATTRIBUTES,
+    BIAS_FORMATS,
+    CUBE_MATH_TYPE,
+    LIMITS,
     OUTPUT_SIZE,
     PLAIN,
-    ROOM_FOR_THE_KERNEL,
-    THREE_D,
+    TENSOR,
     TRANSPOSED,
     TRANSPOSED_OUTPUT_SIZE,
+    attribute_rules,
+    channel_rules,
+    emptiness_rules,
 )
 
 COMPUTED_AS = Promoted(("gradOutput", "input", "weight"))
-TENSOR = {
-    "ranks": (3, 4, 5),
-    "formats": ((3, (Format.NCL, Format.ND)), (4, (Format.NCHW,)), (5, (Format.NCDHW, Format.ND))),
-}
-BIAS_FORMATS = ((1, (Format.ND, Format.NCL, Format.NCHW, Format.NCDHW)),)  # real callers tag it as they tag the rest
 
 convolution_backward = Op(
     "aclnnConvolutionBackward",
@@ -69,9 +56,6 @@ convolution_backward = Op(
     pairs_with="aclnnConvolution",
     en="Gradients of a convolution: of its input, its weight and its bias, as asked for.",
     zh="卷积的反向计算：按需计算输入、权重和偏置的梯度。",
-    torch="convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
-    "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool[3] output_mask, "
-    "int cube_math_type=0) -> (Tensor, Tensor, Tensor)",
     args=(
         tensor_in(
             "gradOutput",
@@ -98,36 +82,14 @@ convolution_backward = Op(
             en="The shape of the bias: its number of channels. Read only if outputMask[2].",
             zh="偏置的shape，即其通道数。仅在outputMask[2]为true时使用。",
         ),
-        int_array("stride", python_axes=AXES, en="The step of the kernel, per axis.", zh="各轴上卷积核的步长。"),
-        int_array(
-            "padding",
-            python_axes=AXES,
-            en="Padding of both ends, per axis; in 2-D also up, down, left, right.",
-            zh="各轴两端的填充；2D时也可为上、下、左、右四个值。",
-        ),
-        int_array(
-            "dilation", python_axes=AXES, en="The distance of kernel taps, per axis.", zh="各轴上卷积核元素的间距。"
-        ),
-        flag("transposed", en="Whether the convolution is a transposed one.", zh="是否为转置卷积。"),
-        int_array(
-            "outputPadding",
-            python_axes=AXES,
-            en="What is added to one end of the output of a transposed convolution, per axis.",
-            zh="转置卷积输出各轴单端增加的大小。",
-        ),
+        *ATTRIBUTES,
         number("groups", "int32", en="How many groups the channels form.", zh="通道的分组数。"),
         bool_array(
             "outputMask",
             en="Which gradients are wanted: of input, weight, bias.",
             zh="需要计算哪些梯度：输入、权重、偏置。",
         ),
-        number(
-            "cubeMathType",
-            "int8",
-            default=KEEP,
-            en="How float32 inputs are rounded first: 0 not at all, 1 and 3 to HF32, 2 to float16.",
-            zh="float32输入的预舍入方式：0不舍入，1和3舍入为HF32，2舍入为float16。",
-        ),
+        CUBE_MATH_TYPE,
         tensor_out(
             "gradInput",
             **TENSOR,
@@ -167,49 +129,18 @@ convolution_backward = Op(
         same_rank("weight", "gradWeight"),
         same_format("input", "gradOutput", "gradInput"),
         same_format("weight", "gradWeight"),
-        [length(name, AXES, stage=Stage.ATTRIBUTE) for name in ("stride", "dilation", "outputPadding")],
-        when(Is(Rank("input"), (4,)), length("padding", 2, 4, stage=Stage.ATTRIBUTE)),
-        when(Is(Rank("input"), (3, 5)), length("padding", AXES, stage=Stage.ATTRIBUTE)),
-        at_least("stride", 1),
-        at_least("padding", 0),
-        at_least("dilation", 1),
-        at_least("groups", 1),
-        when(Limited(), between("groups", 1, 65535)),
-        when(PLAIN, between("outputPadding", 0, 0)),
-        when(TRANSPOSED, each_below("outputPadding", "stride")),
-        one_of("cubeMathType", 0, 1, 2, 3),
-        when(Is(COMPUTED_AS, ("bfloat16",)), one_of("cubeMathType", 0, 1)),
-        # What may be empty on NPU products: the batch, the channels of a plain convolution, and then other sizes too.
-        when(Limited(), between(Dim("weight", 0), 1, stage=Stage.SHAPE)),
-        [
-            when(HAS_BATCH_AND_CHANNELS, when(Limited(), between(Dims(name), 1, stage=Stage.SHAPE)))
-            for name in ("input", "weight", "gradOutput")
-        ],
+        attribute_rules(COMPUTED_AS),
+        emptiness_rules("input", "weight", "gradOutput"),
         equal(Dim("gradOutput", 0), Dim("input", 0)),
-        multiple(Dim("weight", 0), Attr("groups")),
-        when(PLAIN, equal(Dim("input", 1), Dim("weight", 1) * Attr("groups"))),
+        channel_rules(),
         when(PLAIN, equal(Dim("gradOutput", 1), Dim("weight", 0))),
-        when(TRANSPOSED, equal(Dim("input", 1), Dim("weight", 0))),
         when(TRANSPOSED, equal(Dim("gradOutput", 1), Dim("weight", 1) * Attr("groups"))),
         length("biasSizes", 1, stage=Stage.SHAPE),
         when(PLAIN, equal(At("biasSizes", 0), Dim("weight", 0))),
         when(TRANSPOSED, equal(At("biasSizes", 0), Dim("weight", 1) * Attr("groups"))),
-        when(PLAIN, when(Limited(), between(ROOM_FOR_THE_KERNEL, 0, stage=Stage.SHAPE))),
         when(PLAIN, equal(Dims("gradOutput", 2), OUTPUT_SIZE)),
         when(TRANSPOSED, equal(Dims("gradOutput", 2), TRANSPOSED_OUTPUT_SIZE)),
-        when(
-            Limited(),
-            between(PlaneOf(Dims("weight", 2)), None, 255, stage=Stage.LIMIT),
-            between(PlaneOf(Attr("padding")), 0, 255, stage=Stage.LIMIT),
-            when(PLAIN, when(THREE_D, between(PlaneOf(Attr("stride")), 1, 63, stage=Stage.LIMIT))),
-            when(PLAIN, between("dilation", 1, 255, stage=Stage.LIMIT)),
-            when(TRANSPOSED, between(PlaneOf(Attr("stride")), 1, 63, stage=Stage.LIMIT)),
-            when(TRANSPOSED, between(PlaneOf(Attr("dilation")), 1, 255, stage=Stage.LIMIT)),
-            [
-                when(TRANSPOSED, when(THREE_D, between(At(name, 0), None, 10**6, stage=Stage.LIMIT)))
-                for name in ("stride", "padding", "dilation")
-            ],
-        ),
+        LIMITS,
     ),
 )
 
@@ -230,34 +161,34 @@ def convolution_backward_reference(
 ) -> tuple[Array | None, Array | None, Array | None]:
     of_input, of_weight, of_bias = output_mask
     grad_output_seen, input_seen, weight_seen = cube_inputs(cube_math_type, grad_output, input, weight)
-    g, x = _channels_last(grad_output_seen, groups), _channels_last(input_seen, groups)
+    g, x = channels_last(grad_output_seen, groups), channels_last(input_seen, groups)
     w = taps_first(weight_seen, groups, transposed)  # (*taps, groups, output channels, input channels)
     axes = meetings(g.shape[2:-1], x.shape[2:-1], w.shape[:-3], stride, padding, dilation, transposed)
     grad_x, grad_w = np.zeros(x.shape), np.zeros(w.shape)
     for q, u, i in every_tap(axes):
-        rows = _flat(g[u])
+        rows = flat(g[u])
         if of_input:
             grad_x[i] += (rows @ w[q]).reshape(x[i].shape)
         if of_weight:
-            grad_w[q] = rows.swapaxes(1, 2) @ _flat(x[i])
+            grad_w[q] = rows.swapaxes(1, 2) @ flat(x[i])
     return (
-        _channels_second(grad_x).reshape(input.shape) if of_input else None,
+        channels_second(grad_x).reshape(input.shape) if of_input else None,
         taps_last(grad_w, transposed) if of_weight else None,
         _channel_sums(grad_output.astype(np.float64)) if of_bias else None,
     )
 
 
-def _channels_last(tensor: Array, groups: int) -> Array:
+def channels_last(tensor: Array, groups: int) -> Array:
     """(batch, channels, *positions) as (groups, batch, *positions, channels of a group)."""
     batch, channels, *sizes = tensor.shape
     return np.moveaxis(tensor.reshape(batch, groups, channels // groups, *sizes), (1, 2), (0, -1))
 
 
-def _channels_second(grouped: Array) -> Array:
+def channels_second(grouped: Array) -> Array:
     return np.moveaxis(grouped, (0, -1), (1, 2))
 
 
-def _flat(grouped: Array) -> Array:
+def flat(grouped: Array) -> Array:
     """Batch and positions as one axis."""
     return grouped.reshape(len(grouped), math.prod(grouped.shape[1:-1]), grouped.shape[-1])
 

@@ -45,8 +45,6 @@ elu_backward = Op(
     in_place=True,
     en="Gradient of the ELU activation.",
     zh="ELU激活函数的反向计算。",
-    torch="elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, "
-    "Tensor self_or_result) -> Tensor",
     args=(
         tensor_in(
             "gradOutput",
@@ -92,7 +90,6 @@ elu = Op(
     in_place=True,
     en="The ELU activation.",
     zh="ELU激活函数。",
-    torch="elu(Tensor input, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
     args=(
         tensor_in("self", python="input", formats=ANY_FORMAT, en="The input, x.", zh="输入，公式中的x。"),
         *_scalars(default=1.0),

@@ -93,10 +93,6 @@ lstm_backward = Op(
     pairs_with="aclnnLSTM",
     en="Gradient of an LSTM: of its input, its initial state and its parameters.",
     zh="LSTM的反向计算：输入、初始状态和参数的梯度。",
-    torch="lstm_backward(Tensor input, Tensor[] hx, Tensor[] params, Tensor dy, Tensor dh, Tensor dc, Tensor[] i, "
-    "Tensor[] g, Tensor[] f, Tensor[] o, Tensor[] h, Tensor[] c, Tensor[] tanhc, Tensor? batch_sizes=None, *, "
-    "bool has_bias, int num_layers, float dropout=0.0, bool train=True, bool bidirectional, bool batch_first) "
-    "-> (Tensor, Tensor, Tensor, Tensor[])",
     args=(
         tensor_in(
             "input",

@@ -38,8 +38,6 @@ thnn_fused_lstm_cell_backward = Op(
     pairs_with="aclnnThnnFusedLstmCell",
     en="Gradient of the LSTM cell behind its matrix products: of the four gates, the cell state and the bias.",
     zh="LSTMCell中矩阵乘之后部分的反向计算：四个门、细胞状态和偏置的梯度。",
-    torch="thnn_fused_lstm_cell_backward(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor storage, "
-    "bool has_bias) -> (Tensor, Tensor, Tensor?)",
     args=(
         tensor_in(
             "gradHyOptional",

@@ -1,0 +1,265 @@
+"""Convolution in one, two or three dimensions, plain or transposed, forwards.
+
+output[n, u] = bias + Σ W[q] · input[n, i]        over the taps q and the input i that u meets at q
+
+What meets at which tap, and W[q], are explained in convolution.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
+from aclnn.base.geometry import Array
+from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.rounding import KEEP, cube_inputs
+from aclnn.base.taps import every_tap, meetings, output_size, taps_first
+from aclnn.base.tolerance import Terms
+from aclnn.contract.call import Call
+from aclnn.contract.cases import Case
+from aclnn.contract.expr import Attr, Dim, Either, Formula, Limited, Promoted
+from aclnn.contract.model import Op, number, tensor_in, tensor_out
+from aclnn.contract.rule import Stage
+from aclnn.contract.words import between, same_format, same_rank, when
+from aclnn.ops.convolution import channels_last, channels_second, convolution_backward_case, flat
+from aclnn.ops.convolution_rules import (
+    ATTRIBUTES,
+    BIAS_FORMATS,
+    CUBE_MATH_TYPE,
+    HAS_BATCH_AND_CHANNELS,
+    LIMITS,
+    OUTPUT_SIZE,
+    PLAIN,
+    SIZES_READ,
+    TENSOR,
+    TRANSPOSED,
+    TRANSPOSED_OUTPUT_SIZE,
+    attribute_rules,
+    channel_rules,
+    emptiness_rules,
+)
+
+COMPUTED_AS = Promoted(("input", "weight"))
+OUTPUT_CHANNELS = Either(TRANSPOSED, Dim("weight", 1) * Attr("groups"), Dim("weight", 0))
+
+
+def _output_shape(call: Call) -> tuple[int, ...]:
+    return (call["input"].shape[0], OUTPUT_CHANNELS.value(call), *OUTPUT_SIZE.value(call))
+
+
+OUTPUT_SHAPE = Formula(
+    _output_shape,
+    (*SIZES_READ, "groups"),
+    "batch, output channels, and on each axis floor((input size + padding of both ends − dilation × (kernel − 1) − 1) "
+    "÷ stride) + 1; transposed: (input size − 1) × stride − padding of both ends + dilation × (kernel − 1) + "
+    "outputPadding + 1",
+    "批、输出通道，各轴为floor((输入大小 + 两端padding − dilation × (卷积核 − 1) − 1) ÷ stride) + 1；转置卷积为"
+    "(输入大小 − 1) × stride − 两端padding + dilation × (卷积核 − 1) + outputPadding + 1",
+)
+
+convolution = Op(
+    "aclnnConvolution",
+    family="Convolution",
+    header="convolution",
+    pairs_with="aclnnConvolutionBackward",
+    en="A convolution in one, two or three dimensions, plain or transposed.",
+    zh="一维、二维或三维的卷积或转置卷积。",
+    args=(
+        tensor_in(
+            "input", **TENSOR, en="The input: batch, input channels, spatial axes.", zh="输入：批、输入通道、空间轴。"
+        ),
+        tensor_in(
+            "weight",
+            **TENSOR,
+            en="The kernel: output channels, input channels per group, spatial axes; transposed: input channels, "
+            "output channels per group, spatial axes.",
+            zh="卷积核：输出通道、每组输入通道、空间轴；转置卷积为输入通道、每组输出通道、空间轴。",
+        ),
+        tensor_in(
+            "bias",
+            optional=True,
+            ranks=(1,),
+            formats=BIAS_FORMATS,
+            shape=(OUTPUT_CHANNELS,),
+            en="What is added to each output channel; null is nothing.",
+            zh="各输出通道的偏置；为空时不加。",
+        ),
+        *ATTRIBUTES,
+        number("groups", "int64", en="How many groups the channels form.", zh="通道的分组数。"),
+        tensor_out(
+            "output",
+            **TENSOR,
+            shape=OUTPUT_SHAPE,
+            dtype_like=COMPUTED_AS,
+            contiguous_documented=True,
+            en="The result: batch, output channels, spatial axes.",
+            zh="输出：批、输出通道、空间轴。",
+        ),
+        CUBE_MATH_TYPE,
+    ),
+    rules=(
+        same_rank("input", "weight", "output"),
+        same_format("input", "output"),
+        attribute_rules(COMPUTED_AS),
+        emptiness_rules("input", "weight"),
+        channel_rules(),
+        when(PLAIN, between(OUTPUT_SIZE, 0, stage=Stage.SHAPE)),
+        when(TRANSPOSED, between(TRANSPOSED_OUTPUT_SIZE, 0, stage=Stage.SHAPE)),
+        when(
+            Limited(),
+            when(HAS_BATCH_AND_CHANNELS, when(TRANSPOSED, between(TRANSPOSED_OUTPUT_SIZE, 1, stage=Stage.SHAPE))),
+        ),
+        LIMITS,
+    ),
+)
+
+
+def convolution_reference(
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    cube_math_type: int = KEEP,
+) -> Array:
+    input_seen, weight_seen = cube_inputs(cube_math_type, input, weight)
+    x = channels_last(input_seen, groups)
+    w = taps_first(weight_seen, groups, transposed)  # (*taps, groups, output channels, input channels)
+    sizes = output_size(input.shape[2:], weight.shape[2:], stride, padding, dilation, transposed, output_padding)
+    y = np.zeros((groups, len(input), *sizes, w.shape[-2]))
+    for q, u, i in every_tap(meetings(sizes, x.shape[2:-1], w.shape[:-3], stride, padding, dilation, transposed)):
+        y[u] += (flat(x[i]) @ w[q].swapaxes(1, 2)).reshape(y[u].shape)
+    by_channel = channels_second(y).reshape(len(input), groups * w.shape[-2], *sizes)
+    return by_channel if bias is None else by_channel + bias.astype(np.float64).reshape(-1, *(1,) * len(sizes))
+
+
+def convolution_terms(
+    input: Array, weight: Array, bias: Array | None, cube_math_type: int = KEEP, **attributes: Any
+) -> Terms:
+    """The same sum over absolute values, and how many terms it has at most."""
+    x, w = (np.abs(a) for a in cube_inputs(cube_math_type, input, weight))
+    b = None if bias is None else np.abs(bias.astype(np.float64))
+    channels = input.shape[1] // attributes["groups"]
+    return Terms(convolution_reference(x, w, b, **attributes), (channels * math.prod(weight.shape[2:]) + 1,))
+
+
+def convolution_case(
+    nd: int = 2,
+    batch: int = 2,
+    in_channels: int = 4,
+    out_channels: int = 6,
+    size: int | tuple[int, ...] = 7,
+    kernel: int | tuple[int, ...] = 3,
+    stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1,
+    output_padding: int | tuple[int, ...] = 0,
+    groups: int = 1,
+    transposed: bool = False,
+    has_bias: bool = True,
+    cube_math_type: int = KEEP,
+    dtype: DType = FLOAT32,
+    product: Product = DEFAULT,
+) -> Case:
+    """`nd` spatial axes, unless `size` has one entry for each."""
+    sizes = (nd, batch, in_channels, out_channels, size, kernel, stride, padding, dilation, output_padding, groups)
+    back = convolution_backward_case(
+        *sizes, transposed, cube_math_type=cube_math_type, dtype=dtype, product=product
+    ).values
+    same = ("input", "weight", "stride", "padding", "dilation", "transposed", "outputPadding", "groups", "cubeMathType")
+    values = {name: back[name] for name in same}
+    values |= {"bias": back["gradBias"] if has_bias else None, "output": back["gradOutput"]}
+    return Case(convolution, values, product)
+
+
+def convolution_cases() -> Iterator[Case]:
+    yield from _attributes()
+    yield from _dtypes()
+    yield from _views()
+    yield from _empty_tensors()
+    yield from _beyond_the_limits()
+
+
+def _attributes() -> Iterator[Case]:
+    make = convolution_case
+    for nd in (1, 2, 3):
+        yield make(nd, size=5, padding=1)
+        yield make(nd, size=6, padding=1, groups=2, stride=2, dilation=2, has_bias=False)
+        yield make(nd, size=3, padding=1, transposed=True, has_bias=False)
+        yield make(nd, size=3, padding=1, groups=2, stride=3, dilation=2, output_padding=1, transposed=True)
+    yield make(size=(6, 5, 4), kernel=(3, 2, 1), stride=(1, 2, 3), padding=(2, 0, 1), dilation=(1, 2, 1))
+    yield make(kernel=1)
+    yield make(batch=1, in_channels=1, out_channels=1, size=1, kernel=1)
+    for transposed in (False, True):
+        yield make(groups=4, out_channels=8, padding=1, transposed=transposed).but("depthwise")
+        yield make(padding=(0, 1, 2, 1), stride=2, transposed=transposed).but("up, down, left, right")
+
+
+def _dtypes() -> Iterator[Case]:
+    make = convolution_case
+    for dtype in (FLOAT16, BFLOAT16):
+        yield make(size=5, padding=1, dtype=dtype)
+        yield make(1, size=4, stride=2, output_padding=1, transposed=True, dtype=dtype)
+    yield make(size=5, stride=2, dtype=FLOAT64, product=CPU)
+    for cube_math_type in (1, 2, 3):
+        yield make(size=5, cube_math_type=cube_math_type)
+    yield make(size=5, cube_math_type=1, dtype=BFLOAT16)
+    plain = make(size=5)
+
+    def tagged(dtype: DType, *names: str) -> dict[str, Any]:
+        return {n: plain.values[n]._replace(dtype=dtype) for n in names}
+
+    yield plain.but("three dtypes", **tagged(FLOAT16, "input"), **tagged(BFLOAT16, "weight"), cubeMathType=3)
+    yield plain.but("bias of another dtype", **tagged(FLOAT16, "bias"))
+    yield plain.but("output of another dtype", **tagged(BFLOAT16, "output"))
+
+
+def _views() -> Iterator[Case]:
+    plain = convolution_case(size=5, padding=1)
+
+    def view(name: str, *strides: int, offset: int) -> dict[str, Any]:
+        return {name: plain.values[name]._replace(strides=strides, offset=offset, storage=None)}
+
+    yield plain.but("channels last in memory", **view("input", 100, 1, 20, 4, offset=0))
+    yield plain.but("broadcast bias", **view("bias", 0, offset=1))
+    yield plain.but(
+        "reversed", **view("input", 100, -25, 5, -1, offset=90), **view("weight", -36, 9, -3, 1, offset=200)
+    )
+    yield plain.but("spread output", **view("output", 301, 50, 10, 2, offset=3))
+
+
+def _empty_tensors() -> Iterator[Case]:
+    make = convolution_case
+    for transposed in (False, True):
+        yield make(batch=0, size=4, transposed=transposed).but("no batch")
+        yield make(1, batch=0, size=3, kernel=0, transposed=transposed).but("no batch, no kernel")
+    yield make(in_channels=0, size=4, groups=2).but("no input channels")
+    on_cpu = partial(make, product=CPU)
+    yield from (on_cpu(out_channels=0), on_cpu(size=0, padding=1, kernel=1), on_cpu(size=2), on_cpu(kernel=0))
+    yield on_cpu(in_channels=0, size=4, transposed=True)
+    yield on_cpu(1, size=1, kernel=2, padding=1, transposed=True).but("no output positions")
+
+
+def _beyond_the_limits() -> Iterator[Case]:
+    """What only `cpu` takes: each is refused elsewhere, by one limit."""
+    on_cpu = partial(convolution_case, product=CPU)
+    yield on_cpu(1, size=257, kernel=256)
+    yield on_cpu(1, size=3, padding=256)
+    yield on_cpu(3, size=1, kernel=1, stride=64)
+    yield on_cpu(1, size=3, kernel=1, dilation=256)
+    yield on_cpu(1, size=2, stride=64, transposed=True)
+    yield on_cpu(1, size=2, kernel=2, dilation=256, transposed=True)
+    deep = partial(on_cpu, 3, size=1, kernel=(2, 1, 1), transposed=True)
+    half, far = 5 * 10**5, 10**6 + 1
+    yield deep(stride=(far, 1, 1))
+    yield deep(padding=(far, 0, 0), dilation=(2 * far, 1, 1))
+    yield deep(padding=(half, 0, 0), dilation=(far, 1, 1))
