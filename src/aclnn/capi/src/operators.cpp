@@ -1,4 +1,5 @@
 // Written by `make gen` from the contracts; do not edit.
+#include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "aclnnop/aclnn_elu.h"
 #include "aclnnop/aclnn_elu_backward.h"
@@ -16,11 +17,13 @@ const Operator kEluBackward = {0, "aclnnEluBackward"};
 const Operator kElu = {1, "aclnnElu"};
 const Operator kInplaceElu = {2, "aclnnInplaceElu"};
 const Operator kConvolutionBackward = {3, "aclnnConvolutionBackward"};
-const Operator kConvTbcBackward = {4, "aclnnConvTbcBackward"};
-const Operator kLstmBackward = {5, "aclnnLstmBackward"};
-const Operator kLSTM = {6, "aclnnLSTM"};
-const Operator kThnnFusedLstmCellBackward = {7, "aclnnThnnFusedLstmCellBackward"};
-const Operator kThnnFusedLstmCell = {8, "aclnnThnnFusedLstmCell"};
+const Operator kConvolution = {4, "aclnnConvolution"};
+const Operator kConvTbcBackward = {5, "aclnnConvTbcBackward"};
+const Operator kConvTbc = {6, "aclnnConvTbc"};
+const Operator kLstmBackward = {7, "aclnnLstmBackward"};
+const Operator kLSTM = {8, "aclnnLSTM"};
+const Operator kThnnFusedLstmCellBackward = {9, "aclnnThnnFusedLstmCellBackward"};
+const Operator kThnnFusedLstmCell = {10, "aclnnThnnFusedLstmCell"};
 
 }  // namespace
 
@@ -152,6 +155,44 @@ aclnnStatus aclnnConvolutionBackward(void* workspace, uint64_t workspaceSize, ac
   });
 }
 
+aclnnStatus aclnnConvolutionGetWorkspaceSize(
+    const aclTensor* input,
+    const aclTensor* weight,
+    const aclTensor* bias,
+    const aclIntArray* stride,
+    const aclIntArray* padding,
+    const aclIntArray* dilation,
+    bool transposed,
+    const aclIntArray* outputPadding,
+    int64_t groups,
+    aclTensor* output,
+    int8_t cubeMathType,
+    uint64_t* workspaceSize,
+    aclOpExecutor** executor) {
+  void* maker = __builtin_return_address(0);
+  return guarded("aclnnConvolution", [&] {
+    return Planning(kConvolution, workspaceSize, executor, maker)
+        .in("input", input)
+        .in("weight", weight)
+        .in("bias", bias)
+        .integers("stride", stride)
+        .integers("padding", padding)
+        .integers("dilation", dilation)
+        .flag(transposed)
+        .integers("outputPadding", outputPadding)
+        .integer(groups)
+        .out("output", output)
+        .integer(cubeMathType)
+        .plan();
+  });
+}
+
+aclnnStatus aclnnConvolution(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) {
+  return guarded("aclnnConvolution", [&] {
+    return run_operator(kConvolution, workspace, workspaceSize, executor, stream);
+  });
+}
+
 aclnnStatus aclnnConvTbcBackwardGetWorkspaceSize(
     const aclTensor* self,
     const aclTensor* input,
@@ -183,6 +224,34 @@ aclnnStatus aclnnConvTbcBackwardGetWorkspaceSize(
 aclnnStatus aclnnConvTbcBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) {
   return guarded("aclnnConvTbcBackward", [&] {
     return run_operator(kConvTbcBackward, workspace, workspaceSize, executor, stream);
+  });
+}
+
+aclnnStatus aclnnConvTbcGetWorkspaceSize(
+    const aclTensor* self,
+    const aclTensor* weight,
+    const aclTensor* bias,
+    int64_t pad,
+    aclTensor* output,
+    int8_t cubeMathType,
+    uint64_t* workspaceSize,
+    aclOpExecutor** executor) {
+  void* maker = __builtin_return_address(0);
+  return guarded("aclnnConvTbc", [&] {
+    return Planning(kConvTbc, workspaceSize, executor, maker)
+        .in("self", self)
+        .in("weight", weight)
+        .in("bias", bias)
+        .integer(pad)
+        .out("output", output)
+        .integer(cubeMathType)
+        .plan();
+  });
+}
+
+aclnnStatus aclnnConvTbc(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, aclrtStream stream) {
+  return guarded("aclnnConvTbc", [&] {
+    return run_operator(kConvTbc, workspace, workspaceSize, executor, stream);
   });
 }
 
