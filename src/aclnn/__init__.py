@@ -6,6 +6,8 @@
 array([ 2., -0.,  0.,  1.], dtype=float32)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from aclnn._operators import *  # noqa: F403
 from aclnn._operators import __all__ as _operator_names
 from aclnn._version import __version__
@@ -16,6 +18,9 @@ from aclnn.runtime.executor import Executor
 from aclnn.runtime.plan import plan_cache as _plan_cache
 from aclnn.runtime.settings import engine, product, threads
 from aclnn.runtime.stream import Stream
+
+if TYPE_CHECKING:
+    from aclnn.golden.compare import compare
 
 bfloat16 = _BFLOAT16.numpy
 cache_info = _plan_cache.info
@@ -31,7 +36,17 @@ __all__ = [
     "bfloat16",
     "cache_clear",
     "cache_info",
+    "compare",
     "engine",
     "product",
     "threads",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What is loaded only when it is used."""
+    if name == "compare":
+        from aclnn.golden.compare import compare
+
+        return compare
+    raise AttributeError(f"module 'aclnn' has no attribute {name!r}")

@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
+import io
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from aclnn import __version__, ops
+from aclnn.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def aclnn(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from aclnn.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)  # type: ignore[call-overload, no-any-return]
+@dataclass
+class Ended:
+    """What a run of the command left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def aclnn(*arguments: str, cwd: Path | None = None) -> Ended:
+    """Runs the command in this process: starting another one takes longer than most commands."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    given = patch.object(sys, "argv", ["aclnn", *arguments])
+    with chdir(cwd or Path.cwd()), given, redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+@contextmanager
+def chdir(path: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(path)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def test_as_a_program() -> None:
+    command = [sys.executable, "-c", "from aclnn.cli import main; main()", "describe", "aclnnNope"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("aclnn: [161002 ACLNN_ERR_PARAM_INVALID] there is no operator 'aclnnNope'")
 
 
 def test_alone_it_says_what_to_do_first() -> None:
@@ -26,7 +66,7 @@ def test_alone_it_says_what_to_do_first() -> None:
     assert aclnn("--version").stdout.strip() == __version__
 
 
-@pytest.mark.parametrize("command", ["ops", "describe", "run", "env"])
+@pytest.mark.parametrize("command", ["ops", "describe", "run", "compare", "env"])
 def test_every_help_ends_with_an_example(command: str) -> None:
     ended = aclnn(command, "--help")
     assert ended.returncode == 0
@@ -126,7 +166,10 @@ def test_a_bad_table_is_refused_with_line_and_reason(kind: str, tmp_path: Path) 
         (["run", "aclnnEluBackward", "--arg", "gradOutput"], "not of the form name=value"),
         (["run", "aclnnEluBackward", "--arg", "colour=red"], "has no argument 'colour'; its inputs are gradOutput"),
         (["run", "aclnnEluBackward", "--arg", "gradOutput=no.npy"], "no.npy cannot be read as a .npy file"),
-        (["run", "aclnnEluBackward", "--arg", "alpha=1"], "also needs gradOutput, scale, inputScale, isResult, selfOrResult; give each"),
+        (
+            ["run", "aclnnEluBackward", "--arg", "alpha=1"],
+            "also needs gradOutput, scale, inputScale, isResult, selfOrResult; give each",
+        ),
         (["run", "aclnnEluBackward", "--engine", "gpu"], "there is no engine 'gpu'; choose one of auto"),
         (["describe", "aclnnNope"], "there is no operator 'aclnnNope'; choose one of"),
     ],

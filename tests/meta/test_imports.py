@@ -20,6 +20,7 @@ def modules_after(program: str) -> set[str]:
     "program",
     [
         "import aclnn",
+        "import aclnn; aclnn.compare",
         "import aclnn, numpy as np; x = np.ones(4, np.float32); aclnn.elu_backward(x, 1.0, 1.0, 1.0, True, x)",
     ],
 )
