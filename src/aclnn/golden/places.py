@@ -153,18 +153,19 @@ def _untouched(size: int, outputs: int, kernel: int, stride: int, padding: int, 
 
 
 class Found(NamedTuple):
-    """A place, how much of the output it is, and how many of the misses are there."""
+    """A place, how much of the output it is, how many of the misses are there, and how many parts of its axis it is."""
 
     text: Text
     part: float
     misses: int
-    axis: int | None
+    axis: int | None = None
+    parts: int = 1
 
 
 def where(found: Measured, places: Map) -> tuple[Text, ...]:
     """What the misses have in common: at most two places, the smallest first; nothing if they are everywhere."""
     candidates = [f for f in _candidates(found, places) if _gathers(found, f)]
-    candidates.sort(key=lambda f: f.part)
+    candidates.sort(key=lambda f: (f.part, f.parts))  # of the same channels, "group 3" says more than "channels 6 to 7"
     if not candidates:
         return ()
     first = candidates[0]
@@ -185,11 +186,12 @@ def _candidates(found: Measured, places: Map) -> Iterator[Found]:
         counts = found.miss_strips[division.axis].reshape(-1, division.width).sum(axis=1)
         first, last = _densest(counts, found.misses)
         inside = int(counts[first : last + 1].sum())
-        yield Found(_named(division, first, last, len(counts)), (last - first + 1) / len(counts), inside, division.axis)
+        parts = last - first + 1
+        yield Found(_named(division, first, last, len(counts)), parts / len(counts), inside, division.axis, parts)
     if places.inner is not None and found.count:
         part = 1 - math.prod(s.stop - s.start for s in places.inner) / found.count
         text = Text("at the padded border", "在有填充的边缘")
-        yield Found(text, part, found.misses - int(found.boxes[0]), None)
+        yield Found(text, part, found.misses - int(found.boxes[0]))
 
 
 def _densest(counts: Array, misses: int) -> tuple[int, int]:
