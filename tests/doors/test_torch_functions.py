@@ -35,6 +35,75 @@ PAIRS = {
         lambda x: aclnn_torch.elu(x * 1, 1.3, inplace=True), lambda x: functional.elu(x * 1, 1.3, inplace=True), ((5,),)
     ),
 }
+
+
+def stacked(result: tuple[Tensor, ...]) -> Tensor:
+    """Several results as one, so that a loss weighs them all."""
+    return torch.cat([r.reshape(-1) for r in result])
+
+
+def convolutions(transposed: bool, extra: int) -> Pair:
+    attributes = ([2, 1], [1, 0], [1, 2], transposed, [extra, 0], 2)
+    return Pair(
+        lambda x, w, b: aclnn_torch.convolution(x, w, b, *attributes),
+        lambda x, w, b: torch.convolution(x, w, b, *attributes),
+        ((2, 4, 5, 6), (4, 3, 3, 2), (6,)) if transposed else ((2, 4, 5, 6), (6, 2, 3, 2), (6,)),
+    )
+
+
+def cell_of_torch(gates: Tensor, hidden: Tensor, cx: Tensor, *biases: Tensor) -> Tensor:
+    i, f, g, o = (gates + hidden + sum(biases)).chunk(4, 1)
+    cy = f.sigmoid() * cx + i.sigmoid() * g.tanh()
+    return stacked((o.sigmoid() * cy.tanh(), cy))
+
+
+def lstms(layers: int, bidirectional: bool, has_bias: bool, lengths: list[int] | None) -> Pair:
+    """T 4, B 3, I 2, H 2; `lengths` of the three sequences."""
+    directions = 1 + bidirectional
+    state = (layers * directions, 3, 2)
+    shapes: list[tuple[int, ...]] = [(4, 3, 2), state, state]
+    for layer in range(layers):
+        shapes += [(8, 2 * directions if layer else 2), (8, 2), *([(8,), (8,)] if has_bias else [])] * directions
+    sizes = None if lengths is None else torch.tensor([sum(n > t for n in lengths) for t in range(4)])
+    attributes = {"has_bias": has_bias, "num_layers": layers, "bidirectional": bidirectional}
+
+    def ours(x: Tensor, h: Tensor, c: Tensor, *params: Tensor) -> Tensor:
+        return stacked(aclnn_torch.lstm(x, params, (h, c), sizes, **attributes))
+
+    def theirs(x: Tensor, h: Tensor, c: Tensor, *params: Tensor) -> Tensor:
+        if lengths is None:
+            return stacked(torch.lstm(x, (h, c), params, has_bias, layers, 0.0, False, bidirectional, False))
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor(lengths))
+        y, *states = torch.lstm(
+            packed.data, packed.batch_sizes, (h, c), params, has_bias, layers, 0.0, False, bidirectional
+        )
+        padded = torch.nn.utils.rnn.PackedSequence(y, packed.batch_sizes)
+        return stacked((torch.nn.utils.rnn.pad_packed_sequence(padded)[0], *states))
+
+    return Pair(ours, theirs, tuple(shapes))
+
+
+PAIRS |= {
+    "convolution": convolutions(False, 0),
+    "transposed convolution": convolutions(True, 1),
+    "convolution without bias": Pair(
+        lambda x, w: aclnn_torch.convolution(x, w, None, [1], [2], [1], False, [0], 1),
+        lambda x, w: functional.conv1d(x, w, padding=2),
+        ((2, 3, 5), (4, 3, 3)),
+    ),
+    "conv_tbc": Pair(
+        lambda x, w, b: aclnn_torch.conv_tbc(x, w, b, 1),
+        lambda x, w, b: torch.conv_tbc(x, w, b, 1),
+        ((5, 2, 3), (3, 3, 4), (4,)),
+    ),
+    "lstm": lstms(2, True, True, None),
+    "lstm of variable length": lstms(1, True, False, [4, 2, 1]),
+    "lstm cell": Pair(
+        lambda *x: stacked(aclnn_torch.thnn_fused_lstm_cell(*x)),
+        cell_of_torch,
+        ((3, 8), (3, 8), (3, 2), (8,), (8,)),
+    ),
+}
 every = pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 
 
@@ -87,10 +156,11 @@ def test_no_grad_makes_no_graph(pair: Pair) -> None:
 
 @every
 def test_non_leaf_inputs_and_a_retained_graph(pair: Pair) -> None:
-    inputs = pair.inputs()
-    loss = pair.ours(*(x * 2 for x in inputs)).square().sum()
-    first = torch.autograd.grad(loss, inputs, retain_graph=True)
-    second = torch.autograd.grad(loss, inputs)
+    inputs = pair.inputs(torch.float64)
+    with aclnn.product("cpu"):
+        loss = pair.ours(*(x * 2 for x in inputs)).square().sum()
+        first = torch.autograd.grad(loss, inputs, retain_graph=True)
+        second = torch.autograd.grad(loss, inputs)
     theirs = torch.autograd.grad(pair.theirs(*(x * 2 for x in inputs)).square().sum(), inputs)
     for a, b in zip(first, second, strict=True):
         assert torch.equal(a, b)
@@ -140,17 +210,28 @@ def test_export(pair: Pair) -> None:
     assert torch.equal(exported.module()(*inputs), pair.ours(*inputs))
 
 
-@every
-def test_autocast_to_bfloat16(pair: Pair) -> None:
-    inputs = pair.inputs()
-    with torch.autocast("cpu", torch.bfloat16):
-        ours, theirs = pair.ours(*inputs), pair.theirs(*inputs)
-        grads = gradients(pair.ours, inputs)
-    assert ours.dtype == theirs.dtype
-    torch.testing.assert_close(ours, theirs)
-    assert all(g.dtype == torch.float32 for g in grads)
-    wide = gradients(pair.theirs, inputs)
-    torch.testing.assert_close([g.bfloat16() for g in grads], [g.bfloat16() for g in wide])
+@pytest.mark.parametrize("name", PAIRS)
+def test_autocast_computes_in_bfloat16_what_pytorch_would(name: str) -> None:
+    """Bit for bit as if the inputs had been cast by hand; ELU computes in what it gets."""
+    ours, inputs = PAIRS[name].ours, PAIRS[name].inputs()
+
+    def by_hand(*x: Tensor) -> Tensor:
+        return ours(*x) if "elu" in name else ours(*(t.bfloat16() for t in x))
+
+    with aclnn.product("cpu"):
+        with torch.autocast("cpu", torch.bfloat16):
+            result, grads = ours(*inputs), gradients(ours, inputs)
+        assert torch.equal(result, by_hand(*inputs))
+        assert result.dtype == (torch.float32 if "elu" in name else torch.bfloat16)
+        for a, b in zip(grads, gradients(by_hand, inputs), strict=True):
+            assert torch.equal(a, b)
+            assert a.dtype == torch.float32
+
+
+def test_autocast_stays_in_float32_where_the_product_does_not_take_bfloat16() -> None:
+    pair = PAIRS["lstm"]
+    with aclnn.product("A2"), torch.autocast("cpu", torch.bfloat16):
+        assert pair.ours(*pair.inputs(torch.bfloat16)).dtype == torch.float32
 
 
 @every

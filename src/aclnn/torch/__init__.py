@@ -3,11 +3,11 @@
 Importing it declares every operator as `torch.ops.aclnn.<name>`.
 """
 
-from aclnn.torch.functions import elu
+from aclnn.torch.functions import conv_tbc, convolution, elu, lstm, thnn_fused_lstm_cell
 from aclnn.torch.gradients import register_all as _register_all
 from aclnn.torch.library import declare_all as _declare_all
 
 _declare_all()
 _register_all()
 
-__all__ = ["elu"]
+__all__ = ["conv_tbc", "convolution", "elu", "lstm", "thnn_fused_lstm_cell"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 Number = float | int | bool
@@ -15,3 +17,71 @@ def elu(
         torch.ops.aclnn.elu_.default(input, alpha, scale, input_scale)
         return input
     return torch.ops.aclnn.elu.default(input, alpha, scale, input_scale)
+
+
+def convolution(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    cube_math_type: int = 0,
+) -> torch.Tensor:
+    """A convolution over one, two or three spatial axes: (batch, channels, *positions)."""
+    return torch.ops.aclnn.convolution.default(
+        input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, cube_math_type
+    )
+
+
+def conv_tbc(
+    input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, pad: int = 0, cube_math_type: int = 0
+) -> torch.Tensor:
+    """A convolution over time: (time, batch, channels)."""
+    return torch.ops.aclnn.conv_tbc.default(input, weight, bias, pad, cube_math_type)
+
+
+def lstm(
+    input: torch.Tensor,
+    params: Sequence[torch.Tensor],
+    hx: Sequence[torch.Tensor] | None = None,
+    batch_sizes: torch.Tensor | None = None,
+    *,
+    has_bias: bool = True,
+    num_layers: int = 1,
+    bidirectional: bool = False,
+    batch_first: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """An LSTM over padded sequences: the states of the top layer, the last hidden and the last cell states.
+
+    The seven lists for the backward are kept only if there will be one.
+    """
+    tensors = [input, *params, *(hx or ())]
+    train = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    output, hy, cy, *_ = torch.ops.aclnn.lstm.default(
+        input,
+        params,
+        hx,
+        batch_sizes,
+        has_bias=has_bias,
+        num_layers=num_layers,
+        train=train,
+        bidirectional=bidirectional,
+        batch_first=batch_first,
+    )
+    return output, hy, cy
+
+
+def thnn_fused_lstm_cell(
+    input_gates: torch.Tensor,
+    hidden_gates: torch.Tensor,
+    cx: torch.Tensor,
+    input_bias: torch.Tensor | None = None,
+    hidden_bias: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The LSTM cell behind its matrix products: the new hidden and the new cell state."""
+    hy, cy, _ = torch.ops.aclnn.thnn_fused_lstm_cell.default(input_gates, hidden_gates, cx, input_bias, hidden_bias)
+    return hy, cy

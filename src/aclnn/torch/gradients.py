@@ -18,9 +18,22 @@ from aclnn.runtime import settings
 from aclnn.torch.library import NAMESPACE, library
 
 Context = Any
+Grad = Any  # a tensor, or None where nothing depends on that result
 
 
-def register(name: str, keep: Callable[..., None], backward: Callable[..., Any]) -> None:
+def register_all() -> None:
+    _register("elu", _keep_for_elu, _elu)
+    library.impl("elu_", _elu_in_place, "Autograd")
+    _register("convolution", _keep_for_convolution, _convolution)
+    _register("conv_tbc", _keep_for_conv_tbc, _conv_tbc)
+    _register("thnn_fused_lstm_cell", _keep_for_cell, _cell)
+    _register("lstm", _keep_for_lstm, _lstm)
+    for op in ops.all_ops():
+        if op.name.endswith("Backward"):
+            _register(op.python, lambda ctx, *rest, **more: None, _refusal(op))
+
+
+def _register(name: str, keep: Callable[..., None], backward: Callable[..., Any]) -> None:
     """Gives an operator its derivative. `keep(ctx, inputs, output)` saves what `backward(ctx, *grads)` needs."""
 
     def setup(ctx: Context, inputs: Any, output: Any, keyword_only_inputs: Any = None) -> None:
@@ -34,16 +47,8 @@ def register(name: str, keep: Callable[..., None], backward: Callable[..., Any])
     torch.library.register_autograd(f"{NAMESPACE}::{name}", run, setup_context=setup, lib=library)
 
 
-def register_all() -> None:
-    register("elu", _keep_for_elu, _elu)
-    library.impl("elu_", _elu_in_place, "Autograd")
-    for op in ops.all_ops():
-        if op.name.endswith("Backward"):
-            register(op.python, lambda ctx, *rest, **more: None, _refusal(op))
-
-
 def _refusal(op: Op) -> Callable[..., Any]:
-    def refuse(ctx: Context, *grads: Any) -> Any:
+    def refuse(ctx: Context, *grads: Grad) -> Any:
         raise invalid(f"{op.name} has no derivative: double backward (create_graph=True) is not supported.")
 
     return refuse
@@ -54,15 +59,80 @@ def _keep_for_elu(ctx: Context, inputs: Any, output: torch.Tensor) -> None:
     ctx.save_for_backward(input)
 
 
-def _elu(ctx: Context, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+def _elu(ctx: Context, grad: torch.Tensor) -> tuple[Grad, ...]:
     (input,) = ctx.saved_tensors
-    return torch.ops.aclnn.elu_backward(grad, *ctx.scalars, False, input), None, None, None
+    return torch.ops.aclnn.elu_backward.default(grad, *ctx.scalars, False, input), None, None, None
 
 
 def _elu_in_place(input: torch.Tensor, *scalars: float) -> None:
     """The gradient needs the old input, so with autograd "in place" is a copy back."""
     if torch.is_grad_enabled() and input.requires_grad:
-        input.copy_(torch.ops.aclnn.elu(input.clone(), *scalars))
+        input.copy_(torch.ops.aclnn.elu.default(input.clone(), *scalars))
     else:
         with torch._C._AutoDispatchBelowAutograd():
-            torch.ops.aclnn.elu_(input, *scalars)
+            torch.ops.aclnn.elu_.default(input, *scalars)
+
+
+def _keep_for_convolution(ctx: Context, inputs: Any, output: torch.Tensor) -> None:
+    input, weight, bias, *ctx.attributes, ctx.cube_math_type = inputs
+    ctx.bias_sizes = None if bias is None else list(bias.shape)
+    ctx.bias_dtype = None if bias is None else bias.dtype
+    ctx.save_for_backward(input, weight)
+
+
+def _convolution(ctx: Context, grad: torch.Tensor) -> tuple[Grad, ...]:
+    input, weight = ctx.saved_tensors
+    mask, attributes = list(ctx.needs_input_grad[:3]), (*ctx.attributes,)
+    grad_input, grad_weight, grad_bias = torch.ops.aclnn.convolution_backward.default(
+        grad, input, weight, ctx.bias_sizes if mask[2] else None, *attributes, mask, ctx.cube_math_type
+    )
+    grad_bias = None if grad_bias is None else grad_bias.to(ctx.bias_dtype)
+    return grad_input, grad_weight, grad_bias, *(None,) * 7
+
+
+def _keep_for_conv_tbc(ctx: Context, inputs: Any, output: torch.Tensor) -> None:
+    input, weight, bias, ctx.pad, ctx.cube_math_type = inputs
+    ctx.save_for_backward(input, weight, bias)
+
+
+def _conv_tbc(ctx: Context, grad: torch.Tensor) -> tuple[Grad, ...]:
+    found = torch.ops.aclnn.conv_tbc_backward.default(grad, *ctx.saved_tensors, ctx.pad, ctx.cube_math_type)
+    return *found, None, None
+
+
+def _keep_for_cell(ctx: Context, inputs: Any, output: tuple[torch.Tensor, ...]) -> None:
+    _, _, cx, input_bias, _ = inputs
+    _, cy, storage = output
+    ctx.has_bias = input_bias is not None
+    ctx.save_for_backward(cx, cy, storage)
+    ctx.mark_non_differentiable(storage)
+    ctx.set_materialize_grads(False)
+
+
+def _cell(ctx: Context, grad_hy: Grad, grad_cy: Grad, of_storage: None) -> tuple[Grad, ...]:
+    cx, cy, storage = ctx.saved_tensors
+    grad_gates, grad_cx, grad_bias = torch.ops.aclnn.thnn_fused_lstm_cell_backward.default(
+        grad_hy, grad_cy, cx, cy, storage, ctx.has_bias
+    )
+    return grad_gates, grad_gates, grad_cx, grad_bias, grad_bias
+
+
+def _keep_for_lstm(ctx: Context, inputs: Any, output: Any, **attributes: Any) -> None:
+    input, params, hx, batch_sizes = inputs
+    top, hy, cy, *lists = output
+    saved = [tensor for one in lists for tensor in one]
+    ctx.attributes, ctx.has_hx, ctx.counts = attributes, hx is not None, (len(params), len(lists[0]))
+    ctx.save_for_backward(input, *(hx or (torch.zeros_like(hy), torch.zeros_like(cy))), batch_sizes, *params, *saved)
+    ctx.mark_non_differentiable(*saved)
+
+
+def _lstm(ctx: Context, dy: torch.Tensor, dh: torch.Tensor, dc: torch.Tensor, *of_lists: Any) -> tuple[Grad, ...]:
+    if not ctx.attributes["train"]:
+        raise invalid("aclnnLSTM ran with train=False and kept nothing for its gradient; train must be True.")
+    input, h0, c0, batch_sizes, *rest = ctx.saved_tensors
+    many, each = ctx.counts
+    lists = [list(rest[start : start + each]) for start in range(many, len(rest), each)]
+    dx, dh_prev, dc_prev, dparams = torch.ops.aclnn.lstm_backward.default(
+        input, [h0, c0], list(rest[:many]), dy, dh, dc, *lists, batch_sizes, **ctx.attributes
+    )
+    return dx, dparams, [dh_prev, dc_prev] if ctx.has_hx else None, None

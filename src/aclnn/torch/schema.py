@@ -48,8 +48,9 @@ def parameters_of(op: Op) -> list[Arg]:
 
 
 def _parameter(arg: Arg) -> str:
+    """The dispatcher drops arguments that equal their default; autograd must count every tensor, so those have none."""
     kind = "Tensor(a!)" if arg.updated else _TYPES.get(arg.kind, "int")
-    default = "" if arg.default is ... else f"={arg.default}"
+    default = "" if arg.default is ... or arg.is_tensor else f"={arg.default}"
     return f"{kind}{'?' if _may_be_none(arg) else ''} {arg.snake}{default}"
 
 
