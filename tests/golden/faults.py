@@ -173,6 +173,41 @@ def elu_float16_arithmetic() -> Fault:
     return run, {"gradInput": np.where(x > 0, g * scale, g * input_scale * (x + alpha * scale))}, "float16-accumulation"
 
 
+def _lstm_by_hand(run: Planted, product: Callable[[Array, Array], Array]) -> tuple[Array, Array, Array]:
+    """One layer and direction backwards, with another matrix product: dx, dhPrev and the gradients of the gates."""
+    given = {k: [a.astype(np.float32) for a in v] if isinstance(v, list) else v for k, v in run.given.items()}
+    i, g, f, o, c, tanhc = (given[n][0] for n in ("i", "g", "f", "o", "c", "tanhc"))
+    w_ih, w_hh, c0 = given["params"][0], given["params"][1], given["hx"][1]
+    dy, dh, dc = (given[n].astype(np.float32) for n in ("dy", "dh", "dc"))
+    dh_next, dc_next, dx, gates = dh[0], dc[0], [], []
+    for t in reversed(range(len(i))):
+        c_prev = c[t - 1] if t else c0[0]
+        dh_t = dy[t] + dh_next
+        dc_t = dh_t * o[t] * (1 - tanhc[t] ** 2) + dc_next
+        parts = [dc_t * g[t] * i[t] * (1 - i[t]), dc_t * c_prev * f[t] * (1 - f[t])]
+        parts += [dc_t * i[t] * (1 - g[t] ** 2), dh_t * tanhc[t] * o[t] * (1 - o[t])]
+        gate = np.concatenate(parts, -1)
+        dh_next, dc_next = product(gate, w_hh), dc_t * f[t]
+        dx.append(product(gate, w_ih))
+        gates.append(gate)
+    return np.stack(dx[::-1]), dh_next[None], np.stack(gates[::-1])
+
+
+@fault
+def lstm_hf32_products() -> Fault:
+    run = lstm(steps=4, batch=6, input_size=8, hidden_size=8, layers=1, bidirectional=False)
+    dx, dh_prev, _ = _lstm_by_hand(run, lambda a, b: to_hf32(a) @ to_hf32(b))
+    return run, {"dxOut": dx, "dhPrevOut": dh_prev}, "hf32"
+
+
+@fault
+def lstm_float16_accumulation() -> Fault:
+    run = lstm(steps=12, batch=20, hidden_size=8, layers=1, bidirectional=False, dtype=FLOAT16)
+    _, _, gates = _lstm_by_hand(run, lambda a, b: a @ b)
+    bias = _accumulated(gates.reshape(-1, 32), np.float16)
+    return run, {"dparamsOut[2]": bias, "dparamsOut[3]": bias}, "float16-accumulation"
+
+
 # Kernels
 
 

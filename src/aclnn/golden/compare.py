@@ -130,10 +130,8 @@ def _pair(
 def _judge(report: OutputReport, pair: Pair, standard: Standard, row: str | None, case: LoadedCase | None) -> None:
     places = map_of(case, report.output, pair.target.shape)
     report.dtype, report.shape, report.axes = pair.dtype.name, pair.target.shape, places.axes
-    if not _is_float(pair.dtype) and standard.name != "binary":
-        raise invalid(
-            f"{report.label} has dtype {pair.dtype}; only floating-point results are compared by {standard.name}."
-        )
+    if "float" not in pair.dtype.name:
+        raise invalid(f"{report.label} has dtype {pair.dtype}; only floating-point results are compared.")
     report.rule = standard.rule(row or _natural_row(report, pair, case))
     found = measure(pair, report.rule, [places.inner] if places.inner else [])
     report.measured = found
@@ -145,10 +143,6 @@ def _judge(report: OutputReport, pair: Pair, standard: Standard, row: str | None
         report.slice = worst_slice(pair, found.worst)
     _refuse_nothing_but_nan(report, found)
     report.notes = tuple(_notes(report, pair, places))
-
-
-def _is_float(dtype: DType) -> bool:
-    return "float" in dtype.name
 
 
 def _natural_row(report: OutputReport, pair: Pair, case: LoadedCase | None) -> str:

@@ -1,0 +1,275 @@
+"""The two judgements: what a standard says, and what rounding can explain."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn import ops
+from aclnn.base.dtype import FLOAT16
+from aclnn.base.product import CPU
+from aclnn.base.tolerance import allowed_error
+from aclnn.contract.cases import Case
+from aclnn.golden.compare import compare
+from aclnn.golden.sound import truths
+from tests.golden.planting import Planted, planted, report_of
+
+
+
+def asks_for_something(case: Case) -> bool:
+    return any(case.values[a.name] is not None and a.takes_part(case.call) for a in case.op.outputs)
+
+
+CASES = [
+    pytest.param(case, id=f"{op.name}-{i}-{case.note}")
+    for op in ops.all_ops()
+    for i, case in enumerate(ops.cases(op))
+    if asks_for_something(case)
+]
+OPS = [op.name for op in ops.all_ops()]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("case", CASES)
+def test_right_targets_are_sound(case: Case, tmp_path: Path) -> None:
+    found = Planted(case).compare(tmp_path, "close")
+    assert found.sound
+    assert not any(r.hints or r.places for r in found.reports)
+    assert all(r.sound for r in found.compared)
+
+
+def faulty(run: Planted, rng: np.random.Generator) -> tuple[dict[str, Any], str, tuple[int, ...]]:
+    """One element of one output, off by more than the bound allows but not by much."""
+    expected = [(t, r) for t, r in truths(run.op, run.case.call, run.arrays, run.given) if r is not None and r.size]
+    truth, result = expected[rng.integers(len(expected))]
+    index = tuple(int(rng.integers(n)) for n in result.shape)
+    exact = truth.exact[index]
+    allowed = allowed_error(truth.exact, truth.terms, truth.precision)[index]
+    wrong = result.copy()
+    wrong[index] = exact + rng.choice([-1, 1]) * allowed * rng.uniform(4, 50)
+    name, _, number = truth.name.partition("[")
+    if not number:
+        return {name: wrong}, truth.name, index
+    listed = list(run.arrays[name])
+    listed[int(number[:-1])] = wrong
+    return {name: listed}, truth.name, index
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_single_faults_are_all_listed(op: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    sizes = {"dtype": FLOAT16} if rng.integers(2) else {}
+    for number in range(50):
+        run = planted(op, seed=number % 5, **sizes)
+        outputs, output, index = faulty(run, rng)
+        found = compare(run.save(tmp_path / "case.npz", **outputs), hints=number < 2)
+        assert found.sound is False
+        assert [(r.output, miss.index) for r, miss in found.misses] == [(output, index)]
+        assert found.worst is not None
+        assert (found.worst.output, found.worst.where) == (output, index)
+        assert not any(r.hints for r in found.reports)
+        assert found.exit_code(strict=True) == 1
+
+
+@pytest.mark.parametrize("fault", [np.nan, np.inf, -np.inf])
+def test_nan_and_inf_are_faults_too(fault: float, tmp_path: Path) -> None:
+    run = planted("aclnnConvolutionBackward")
+    wrong = run.arrays["gradInput"].copy()
+    wrong[1, 2, 3, 4] = fault
+    found = run.compare(tmp_path, "thousandth", gradInput=wrong)
+    assert found.sound is False
+    assert found.worst.where == (1, 2, 3, 4)
+    assert report_of(found, "gradInput").measured.special_misses == 1
+
+
+def test_the_standard_may_fail_what_is_sound(tmp_path: Path) -> None:
+    """Tiny gradients among large terms: right as far as rounding goes, hopeless relative to themselves."""
+    run = planted("aclnnConvolutionBackward", batch=4, in_channels=16, out_channels=16, size=12, padding=1)
+    truth = next(t for t, _ in truths(run.op, run.case.call, run.arrays, run.given) if t.name == "gradInput")
+    allowed = allowed_error(truth.exact, truth.terms, truth.precision)
+    found = run.compare(tmp_path, "mere-mare", gradInput=(truth.exact + 0.9 * allowed).astype(np.float32))
+    assert found.sound
+    assert not found.passed
+    assert found.exit_code() == 1
+    assert found.exit_code(strict=True) == 0
+    note = report_of(found, "gradInput").notes[0].en
+    assert re.fullmatch(r"fails mere-mare: \d+ elements with \|g\| < 1e-\d; every element is within rounding", note)
+    assert "right as far as rounding goes" in str(found)
+
+
+def test_the_standard_may_pass_what_is_not_sound(tmp_path: Path) -> None:
+    run = planted("aclnnConvolutionBackward", size=12)
+    wrong = run.arrays["gradInput"].copy()
+    wrong[0, 0, 0, 0] += 0.009
+    found = run.compare(tmp_path, "mixed", gradInput=wrong)
+    assert found.passed
+    assert found.sound is False
+    assert found.exit_code() == 0
+    assert found.exit_code(strict=True) == 1
+    assert "passes mixed although 1 element is beyond rounding" in str(found)
+
+
+def test_hf32_is_judged_by_its_own_row(tmp_path: Path) -> None:
+    run = planted("aclnnConvolutionBackward", cube_math_type=1)
+    rows = {r.output: r.rule.row for r in run.compare(tmp_path).reports}
+    assert rows == {"gradInput": "hf32", "gradWeight": "hf32", "gradBias": "float32"}
+    run = planted("aclnnConvolutionBackward", cube_math_type=1, dtype=FLOAT16)
+    assert {r.rule.row for r in run.compare(tmp_path).reports} == {"float16"}
+
+
+@pytest.mark.parametrize("op", ["aclnnLstmBackward", "aclnnThnnFusedLstmCellBackward"])
+def test_nan_for_inf_is_a_documented_boundary_of_the_recurrent_operators(op: str, tmp_path: Path) -> None:
+    run = planted(op, **({"steps": 1} if op == "aclnnLstmBackward" else {}))
+    grad = {"aclnnLstmBackward": "dc", "aclnnThnnFusedLstmCellBackward": "gradCOptional"}[op]
+    out = {"aclnnLstmBackward": "dcPrevOut", "aclnnThnnFusedLstmCellBackward": "gradCxOut"}[op]
+    run.given[grad] = run.arrays[grad] = run.given[grad].copy()
+    run.given[grad].flat[0] = np.inf
+    results = dict(zip((a.name for a in run.op.outputs), run.again(), strict=True))
+    assert np.isinf(results[out]).any()
+    nan = np.where(np.isinf(results[out]), np.float32(np.nan), results[out])
+    report = report_of(run.compare(tmp_path, **{**results, out: nan}), out)
+    assert report.status == "pass"
+    assert report.sound
+    assert report.measured.documented == np.isinf(results[out]).sum()
+    assert "documented boundary" in report.notes[0].en
+
+
+def test_nan_for_inf_is_a_fault_elsewhere(tmp_path: Path) -> None:
+    run = planted("aclnnEluBackward")
+    run.given["gradOutput"] = run.arrays["gradOutput"] = run.given["gradOutput"].copy()
+    run.given["gradOutput"].flat[0] = np.inf
+    right = run.again()
+    assert run.compare(tmp_path, gradInput=right).sound
+    assert run.compare(tmp_path, gradInput=np.where(np.isinf(right), np.float32(np.nan), right)).sound is False
+
+
+def test_nan_in_an_input_belongs_in_the_output(tmp_path: Path) -> None:
+    run = planted("aclnnEluBackward", shape=(2,))
+    run.given["gradOutput"] = run.arrays["gradOutput"] = np.full(2, np.nan, np.float32)
+    found = run.compare(tmp_path, gradInput=np.full(2, np.nan, np.float32))
+    assert found.passed
+    assert found.sound
+
+
+def test_nothing_but_nan_cannot_be_compared(tmp_path: Path) -> None:
+    run = planted("aclnnEluBackward")
+    nan = np.full((3, 4), np.nan, np.float32)
+    for found in (
+        run.compare(tmp_path, gradInput=nan),
+        compare(nan, np.ones((3, 4), np.float32)),
+        compare(nan, nan),
+        compare(np.ones((3, 4), np.float32), nan),
+    ):
+        assert found.exit_code() == 2
+        assert not found.passed
+        assert "is NaN" in found.errors[0].why.en
+        assert "repair the input" in str(found)
+
+
+def test_a_given_golden_decides_the_verdict_and_not_the_soundness(tmp_path: Path) -> None:
+    run = planted("aclnnEluBackward", shape=(10, 20))
+    path = run.save(tmp_path / "case.npz")
+    off = run.arrays["gradInput"] * 2
+    found = compare(path, off)
+    assert not found.passed
+    assert found.sound
+    assert any("the golden that was given is itself beyond rounding" in n.en for n in found.reports[0].notes)
+    assert compare(path, {"gradInput": run.arrays["gradInput"]}).passed
+
+
+def test_arrays_and_operators_at_hand() -> None:
+    run = planted("aclnnConvolutionBackward")
+    results = run.again()
+    found = compare(results, op="convolution_backward", arguments=run.inputs())
+    assert found.passed
+    assert found.sound
+    found = compare({"gradInput": results[0] * 1.5}, op="aclnnConvolutionBackward", arguments=run.inputs())
+    assert not found.passed
+    assert [r.output for r in found.compared] == ["gradInput"]
+    assert {r.output: r.why.en for r in found.reports if r.status == "skipped"} == {
+        "gradWeight": "it is not in the target",
+        "gradBias": "it is not in the target",
+    }
+    with pytest.raises(aclnn.AclnnError, match="has 2 parts; convolution_backward has 3 outputs"):
+        compare(results[:2], op="convolution_backward", arguments=run.inputs())
+
+
+def test_one_array_is_the_only_output() -> None:
+    run = planted("aclnnEluBackward")
+    assert compare(run.arrays["gradInput"], op="elu_backward", arguments=run.inputs()).sound
+
+
+@pytest.mark.torch
+def test_torch_tensors() -> None:
+    import torch
+
+    x = torch.linspace(-1, 1, 50, dtype=torch.bfloat16)
+    found = compare(x, x.clone(), dtype=torch.bfloat16)
+    assert found.passed
+    assert found.reports[0].dtype == "bfloat16"
+
+
+def test_plain_arrays_within_the_tightest_bound_are_sound() -> None:
+    golden = np.linspace(-3, 3, 1001, dtype=np.float32)
+    assert compare(np.nextafter(golden, np.float32(9)), golden).sound
+    found = compare(golden * np.float32(1.0001), golden)
+    assert found.passed
+    assert found.sound is None
+    assert found.exit_code(strict=True) == 2
+    assert "that takes the operator and its inputs to tell" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("target", "golden", "options", "sentence"),
+    [
+        (
+            np.ones(3, np.float32),
+            np.ones(4, np.float32),
+            {},
+            r"has shape \[3\] but its golden \[4\]; the two must be equal",
+        ),
+        (np.ones(3, np.int32), np.ones(3, np.int32), {}, "only floating-point results are compared"),
+        (np.ones(3, np.float32), None, {}, "does not say which operator it is of; name the operator, or give a golden"),
+        (np.ones(3, "U3"), np.ones(3), {}, "which no aclDataType stands for"),
+        (np.ones(3, np.float32), np.ones(3, np.float32), {"dtype": "float7"}, "there is no dtype 'float7'"),
+        (
+            {"a": np.ones(3)},
+            {"b": np.ones(3), "c": np.ones(3)},
+            {},
+            "target has a, the golden has b, c; no name is in both",
+        ),
+        (3, np.ones(3), {}, "target is a int"),
+    ],
+)
+def test_what_cannot_be_compared(target: Any, golden: Any, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(aclnn.AclnnError, match=sentence):
+        compare(target, golden, **options)
+
+
+def test_names_that_only_one_side_has_are_skipped() -> None:
+    a = np.ones(3, np.float32)
+    found = compare({"x": a, "y": a}, {"x": a, "z": a})
+    assert found.passed
+    assert [(r.output, r.status) for r in found.reports] == [("x", "pass"), ("y", "skipped")]
+
+
+def test_empty_outputs_pass(tmp_path: Path) -> None:
+    run = planted("aclnnEluBackward", shape=(0, 3))
+    found = run.compare(tmp_path)
+    assert found.passed
+    assert found.sound
+    assert found.worst is None
+
+
+def test_float64_has_no_row_of_its_own(tmp_path: Path) -> None:
+    run = Planted(ops.case_maker(ops.find("aclnnEluBackward"))(dtype=aclnn.base.dtype.FLOAT64, product=CPU))
+    with pytest.raises(aclnn.AclnnError, match="standard mixed has no row for float64"):
+        run.compare(tmp_path)
+    path = run.save(tmp_path / "case.npz")
+    assert compare(path, dtype="float32").passed
+    assert compare(path, standard="close").sound
