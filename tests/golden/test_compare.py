@@ -20,7 +20,6 @@ from aclnn.golden.sound import truths
 from tests.golden.planting import Planted, planted, report_of
 
 
-
 def asks_for_something(case: Case) -> bool:
     return any(case.values[a.name] is not None and a.takes_part(case.call) for a in case.op.outputs)
 
