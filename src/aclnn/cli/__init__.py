@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """The entry point: every refusal becomes one sentence on stderr and exit code 2."""
     from aclnn.base.status import AclnnError
-    from aclnn.cli.main import app
+    from aclnn.cli.app import app
 
     try:
         app()
