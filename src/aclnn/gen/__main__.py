@@ -7,16 +7,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from aclnn.gen import headers, operators, readme
+from aclnn.gen import docs, headers, operators
 
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parents[1]
 
 TARGETS: dict[Path, Callable[[], str]] = {
     PACKAGE / "_operators.py": operators.render,
-    ROOT / "README.md": lambda: readme.render(ROOT / "README.md", "en"),
-    ROOT / "README.zh.md": lambda: readme.render(ROOT / "README.zh.md", "zh"),
     **headers.targets(),
+    **docs.targets(),
 }
 
 

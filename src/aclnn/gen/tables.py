@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
 from aclnn import ops
 from aclnn.base.product import FAMILIES, PRODUCTS
-from aclnn.contract.model import Arg, Op
+from aclnn.contract.model import HIDDEN, Arg, Op
 from aclnn.contract.rule import Stage
 
 C_TYPES = {
@@ -26,6 +28,8 @@ _ARGUMENT_HEAD = {
 }
 _RULE_HEAD = {"en": ("code", "rule"), "zh": ("错误码", "规则")}
 _PRODUCT_HEAD = {"en": "product", "zh": "产品"}
+
+_STEP = "    "
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """Column heads, and rows."""
@@ -89,6 +93,27 @@ def prototype(op: Op) -> str:
             "    aclOpExecutor** executor)",
         ]
     )
+
+
+def second_prototype(op: Op) -> str:
+    """The C declaration of phase 2."""
+    lines = ("void* workspace", "uint64_t workspaceSize", "aclOpExecutor* executor", "aclrtStream stream")
+    return f"aclnnStatus {op.name}(\n    " + ",\n    ".join(lines) + ")"
+
+
+def python_prototype(op: Op) -> str:
+    """The public function, and what it returns."""
+    shown = [a for a in op.inputs if a.python != HIDDEN]
+    positional = [_with_default(a) for a in shown if not a.keyword_only]
+    by_name = [_with_default(a) for a in shown if a.keyword_only] + (["out=None"] if op.fresh else [])
+    given = ", ".join([*positional, "*", *by_name, "product=None", "engine=None"])
+    results = ", ".join(a.snake.removesuffix("_out") for a in op.outputs)
+    result = f"({results})" if len(op.outputs) > 1 else results
+    return f"aclnn.{op.python}(\n{fill(given, 88, initial_indent=_STEP, subsequent_indent=_STEP)}\n) -> {result}"
+
+
+def _with_default(arg: Arg) -> str:
+    return arg.snake if arg.default is ... else f"{arg.snake}={arg.default!r}"
 
 
 def _declared(arg: Arg) -> str:
