@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # One worker per core: the libraries we compare with stay on one thread, our own kernels keep their two.
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", ACLNN_NUM_THREADS="2")
 
 import pytest
 from hypothesis import HealthCheck, settings
