@@ -6,8 +6,40 @@ Importing it declares every operator as `torch.ops.aclnn.<name>`.
 from aclnn.torch.functions import conv_tbc, convolution, elu, lstm, thnn_fused_lstm_cell
 from aclnn.torch.gradients import register_all as _register_all
 from aclnn.torch.library import declare_all as _declare_all
+from aclnn.torch.modules import (
+    ELU,
+    LSTM,
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTBC,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    LSTMCell,
+)
+from aclnn.torch.swap import Report, swap, swap_back
 
 _declare_all()
 _register_all()
 
-__all__ = ["conv_tbc", "convolution", "elu", "lstm", "thnn_fused_lstm_cell"]
+__all__ = [
+    "ELU",
+    "LSTM",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTBC",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "LSTMCell",
+    "Report",
+    "conv_tbc",
+    "convolution",
+    "elu",
+    "lstm",
+    "swap",
+    "swap_back",
+    "thnn_fused_lstm_cell",
+]

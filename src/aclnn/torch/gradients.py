@@ -119,7 +119,7 @@ def _cell(ctx: Context, grad_hy: Grad, grad_cy: Grad, of_storage: None) -> tuple
 
 def _keep_for_lstm(ctx: Context, inputs: Any, output: Any, **attributes: Any) -> None:
     input, params, hx, batch_sizes = inputs
-    top, hy, cy, *lists = output
+    _, hy, cy, *lists = output
     saved = [tensor for one in lists for tensor in one]
     ctx.attributes, ctx.has_hx, ctx.counts = attributes, hx is not None, (len(params), len(lists[0]))
     ctx.save_for_backward(input, *(hx or (torch.zeros_like(hy), torch.zeros_like(cy))), batch_sizes, *params, *saved)
