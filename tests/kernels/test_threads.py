@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 import aclnn
 from aclnn.kernels import threads
-from aclnn.kernels.threads import bits_of, limited_to, usable, worth
+from aclnn.kernels.threads import Limits, bits_of, usable, worth
 
 pytest.importorskip("numba")
 
@@ -46,23 +47,25 @@ def test_bits_of_a_float(value: float) -> None:
 
 
 def test_a_limit_is_put_back() -> None:
-    omp = threads.runtime()
-    if omp is None:
-        pytest.skip("no libgomp here")
-    before = omp.get_max()
-    with limited_to(before + 3):
-        assert omp.get_max() == before + 3
-        with limited_to(1):
-            assert omp.get_max() == 1
-        assert omp.get_max() == before + 3
-    assert omp.get_max() == before
+    limits = Limits.of(ctypes.CDLL("libgomp.so.1"))
+    before = limits.get()
+    with limits.held_at(before + 3):
+        assert limits.get() == before + 3
+        with limits.held_at(1):
+            assert limits.get() == 1
+        assert limits.get() == before + 3
+    assert limits.get() == before
+
+
+def test_a_library_without_openmp_has_one_thread() -> None:
+    limits = Limits.of(ctypes.CDLL("libm.so.6"))
+    with limits.held_at(4):
+        assert limits.get() == 1
 
 
 def test_without_libgomp_there_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "runtime", lambda: None)
     assert usable(4) == 1
-    with limited_to(4):
-        pass
     aclnn.cache_clear()
     x = np.linspace(-1, 1, 100_000).astype(np.float32)
     assert np.isfinite(aclnn.elu_backward(x, 1.0, 1.0, 1.0, False, x, engine="fast")).all()

@@ -39,7 +39,7 @@ def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     team = worth(out.size, PER_THREAD, threads)
 
     def instantiate() -> Run:
-        work = Work(entry, walk.items, walk.chunk, arguments, team)
+        work = Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
 
         def run(workspace: Array | None, grad_output: Array, self_or_result: Array, grad_input: Array) -> None:
             work.point(0, address(grad_output), address(self_or_result), address(grad_input))

@@ -69,8 +69,8 @@ def load(name: str, types: str) -> Entry:
 
 def _object(name: str, types: str, key: str) -> bytes:
     """Machine code from the folder, or fresh."""
-    if "H" in types and not _converts_half():
-        raise NoNativeCodeError("this processor has no float16 conversion")
+    if "H" in types or name.endswith("fp16"):
+        _need_half()
     folder = _folder()
     known = _read(folder, key) if folder else None
     if known is not None:
@@ -205,10 +205,11 @@ def _host() -> tuple[str, str]:
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
-def _converts_half() -> bool:
+def _need_half() -> None:
     """Without the instruction LLVM calls a helper that no library here has."""
     intel = _llvm().get_process_triple().startswith("x86_64")
-    return not intel or "+f16c" in _host()[1].split(",")
+    if intel and "+f16c" not in _host()[1].split(","):
+        raise NoNativeCodeError("this processor has no float16 conversion")
 
 
 @cache

@@ -70,8 +70,8 @@ def numpy_kernel(op_name: str) -> Callable[[Callable[[Call], Run]], Callable[[Ca
 
 
 def kernels_of(op_name: str, family: str) -> tuple[Kernel, ...]:
-    """The kernels of an operator; importing its family's modules registers them, the fast ones first."""
+    """The kernels of an operator, the fast ones first; importing its family's modules registers them."""
     for module in (f"aclnn.kernels.{family}_fast", f"aclnn.kernels.{family}"):
         if find_spec(module) is not None:
             import_module(module)
-    return tuple(_KERNELS.get(op_name, ()))
+    return tuple(sorted(_KERNELS.get(op_name, ()), key=lambda k: k.engine != "fast"))

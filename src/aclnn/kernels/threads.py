@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from typing import NamedTuple
 
 from aclnn.kernels.jit import SLOTS, Entry
 
@@ -31,12 +32,39 @@ class Runtime:
         self.parallel = library.GOMP_parallel  # (function, argument, threads, flags): what `#pragma omp parallel` calls
         self.parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
         self.parallel.restype = None
-        self.get_max = library.omp_get_max_threads
-        self.set_max = library.omp_set_num_threads
-        self.set_max.restype = None
         self.who = _address_of(library.omp_get_thread_num)
         self.how_many = _address_of(library.omp_get_num_threads)
         self.parallel_address = _address_of(library.GOMP_parallel)
+
+
+class Limits(NamedTuple):
+    """How many threads library code on the calling thread may use, asked and set."""
+
+    get: Callable[[], int]
+    set: Callable[[int], None]
+
+    @classmethod
+    def of(cls, library: ctypes.CDLL) -> Limits:
+        """Those of the OpenMP runtime that a library is linked to; fixed to one thread where there is none."""
+        try:
+            get, set_ = library.omp_get_max_threads, library.omp_set_num_threads
+        except AttributeError:
+            return cls(lambda: 1, lambda threads: None)
+        set_.restype = None
+        return cls(get, set_)
+
+    @contextmanager
+    def held_at(self, threads: int) -> Iterator[None]:
+        """Sets the limit inside the block and puts it back: torch shares it."""
+        before = self.get()
+        if before == threads:
+            yield
+            return
+        self.set(threads)
+        try:
+            yield
+        finally:
+            self.set(before)
 
 
 def _address_of(function: object) -> int:
@@ -62,26 +90,19 @@ def usable(threads: int) -> int:
     return 1 if threads == 1 or forked() or runtime() is None else threads
 
 
-@contextmanager
-def limited_to(threads: int) -> Iterator[None]:
-    """Lets library code on this thread use n threads inside the block; torch shares the setting, so it is put back."""
-    omp = runtime()
-    before = omp.get_max() if omp is not None else threads
-    if omp is None or before == threads:
-        yield
-        return
-    omp.set_max(threads)
-    try:
-        yield
-    finally:
-        omp.set_max(before)
-
-
 class Work:
     """A kernel and its arguments, ready to be launched. Belongs to one executor: arguments change from run to run."""
 
-    def __init__(self, entry: Entry, items: int, chunk: int, arguments: Sequence[int | float], threads: int):
-        self.threads = threads
+    def __init__(
+        self,
+        entry: Entry,
+        items: int,
+        chunk: int,
+        arguments: Sequence[int | float],
+        threads: int,
+        keep: object = None,  # memory that arguments point to
+    ):
+        self.threads, self._keep = threads, keep
         self._entry = entry
         self._block = (ctypes.c_int64 * (SLOTS + len(arguments)))()
         self.address = ctypes.addressof(self._block)

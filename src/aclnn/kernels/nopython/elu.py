@@ -12,6 +12,7 @@ from numba.extending import register_jitable
 
 from aclnn.kernels.nopython.arithmetic import exp, use_widest_vectors
 from aclnn.kernels.nopython.half import TILE, address_of, finish_streams, read, stream, tile_of, write
+from aclnn.kernels.nopython.walk import row_start
 
 
 def backward(
@@ -60,22 +61,13 @@ def backward_strided(
     last = rank - 1
     length, out_step, g_step, x_step = sizes[last], steps[last], steps[rank + last], steps[2 * rank + last]
     for row in range(lo, hi):
-        at_out = _row_start(row, rank, sizes, steps, 0)
-        at_g = _row_start(row, rank, sizes, steps, rank)
-        at_x = _row_start(row, rank, sizes, steps, 2 * rank)
+        at_out = row_start(row, rank, sizes, steps, 0)
+        at_g = row_start(row, rank, sizes, steps, rank)
+        at_x = row_start(row, rank, sizes, steps, 2 * rank)
         if out_step == 1 and g_step == 1 and x_step == 1:
             _row(length, (out, at_out, 1), (g, at_g, 1), (x, at_x, 1), how)
         else:
             _row(length, (out, at_out, out_step), (g, at_g, g_step), (x, at_x, x_step), how)
-
-
-@register_jitable
-def _row_start(row: int, rank: int, sizes: Any, steps: Any, first: int) -> int:
-    start = 0
-    for d in range(rank - 2, -1, -1):
-        start += (row % sizes[d]) * steps[first + d]
-        row //= sizes[d]
-    return start
 
 
 @register_jitable(forceinline=True)

@@ -70,6 +70,19 @@ def _narrowed(b: Any, value: Any, dtype: Any) -> Any:
     return value
 
 
+@intrinsic(prefer_literal=True)
+def floats(context: Any, count: Any) -> Any:
+    """`count` float32 elements on the stack; count is a constant."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        with b.goto_entry_block():
+            made = b.alloca(_SINGLE, size=_WORD(count.literal_value))
+            made.align = _LINE
+        return made
+
+    return types.CPointer(types.float32)(count), code
+
+
 @intrinsic
 def tile_of(context: Any, like: Any) -> Any:
     """TILE elements on the stack, of the type `like` points to."""

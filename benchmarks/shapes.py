@@ -1,0 +1,49 @@
+"""The named shapes, as arguments of the operators."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aclnn.base.dtype import DType
+from aclnn.base.taps import output_size
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HERE = Path(__file__).parent
+
+
+def shapes_of(operator: str) -> dict[str, dict[str, Any]]:
+    """Every named shape of an operator."""
+    found: dict[str, dict[str, Any]] = tomllib.loads((HERE / "shapes.toml").read_text(encoding="utf-8"))[operator]
+    return found
+
+
+def draw(dtype: DType, *sizes: int, low: float | None = None, high: float = 1.0) -> np.ndarray:
+    """Numbers of a normal distribution, or between low and high; the same ones every time."""
+    rng = np.random.default_rng(sum(sizes))
+    numbers = rng.standard_normal(sizes, np.float32) if low is None else rng.uniform(low, high, sizes)
+    return numbers.astype(dtype.numpy)
+
+
+def convolution_arguments(shape: dict[str, Any], dtype: DType) -> tuple[Any, ...]:
+    """The arguments of convolution_backward: all three gradients."""
+    axes = len(shape["x"]) - 2
+
+    def per_axis(name: str, otherwise: int) -> list[int]:
+        value = shape.get(name, otherwise)
+        return [value] * axes if isinstance(value, int) else list(value)
+
+    stride, padding, dilation = per_axis("stride", 1), per_axis("padding", 0), per_axis("dilation", 1)
+    extra, transposed, groups = per_axis("output_padding", 0), shape.get("transposed", False), shape.get("groups", 1)
+    x, w = draw(dtype, *shape["x"]), draw(dtype, *shape["w"])
+    positions = output_size(x.shape[2:], w.shape[2:], stride, padding, dilation, transposed, extra)
+    channels = w.shape[1] * groups if transposed else w.shape[0]
+    gradient = draw(dtype, x.shape[0], channels, *positions)
+    return gradient, x, w, [channels], stride, padding, dilation, transposed, extra, groups, [True, True, True]

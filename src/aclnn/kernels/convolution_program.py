@@ -1,0 +1,191 @@
+"""A convolution's gradients as a program of oneDNN primitives.
+
+Plain      gradInput = backward data of gradOutput; gradWeight = backward weights of input and gradOutput.
+Transposed it is the gradient of a plain convolution from gradOutput to input, so the roles are exchanged:
+           gradInput = forward of gradOutput; gradWeight = backward weights of gradOutput and input.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from aclnn.base.dtype import DType
+from aclnn.base.geometry import contiguous_strides
+from aclnn.base.taps import padding_ends
+from aclnn.contract.call import Call
+from aclnn.kernels import onednn
+from aclnn.kernels.onednn import (
+    DIFF_DST,
+    DIFF_SRC,
+    DIFF_WEIGHTS,
+    DST,
+    SRC,
+    WEIGHTS,
+    Convolution,
+    Layout,
+    Primitive,
+    Window,
+    any_layout,
+    strided,
+)
+from aclnn.kernels.program import Buffer, Program
+
+Dims = tuple[int, ...]
+ANY, LAST, PLAIN = "any", "channels last", "plain"  # layouts of the data inside; weights are always `any`
+LAYOUTS = (ANY, LAST, PLAIN)
+
+
+class Tensor(NamedTuple):
+    """A tensor as the program meets it: in the caller's memory, or dense in the workspace where a copy goes."""
+
+    dims: Dims
+    strides: Dims
+    dtype: DType
+    outside: bool
+
+
+class Problem(NamedTuple):
+    """Everything a program depends on. `wide` and `narrow` are the tensors before and after the plain convolution:
+    input and gradOutput, or gradOutput and input where it is transposed."""
+
+    dtype: DType  # that the primitives compute in
+    wide: Tensor
+    narrow: Tensor
+    weight: Tensor
+    grad_input: Tensor | None
+    grad_weight: Tensor | None
+    window: Window
+    transposed: bool
+    threads: int
+
+    @property
+    def groups(self) -> int:
+        return self.weight.dims[0] if len(self.weight.dims) > len(self.wide.dims) else 1
+
+    @property
+    def products(self) -> int:
+        """Multiplications of one of the two gradients."""
+        return math.prod(self.narrow.dims) * math.prod(self.weight.dims[-len(self.wide.dims) + 1 :])
+
+    @property
+    def pads(self) -> bool:
+        return any(self.window.padding_before) or any(p > 0 for p in self.window.padding_after)
+
+
+def window_of(call: Call) -> Window:
+    """The window of the plain convolution that the call is, or is the gradient of."""
+    wide, narrow = (call[n].shape[2:] for n in ("input", "gradOutput"))
+    if call["transposed"]:
+        wide, narrow = narrow, wide
+    stride, dilation, kernel = call["stride"], call["dilation"], call["weight"].shape[2:]
+    before = tuple(front for front, _ in padding_ends(call["padding"], len(wide)))
+    axes = zip(narrow, stride, dilation, kernel, wide, before, strict=True)
+    after = tuple((n - 1) * s + d * (k - 1) + 1 - w - p for n, s, d, k, w, p in axes)
+    return Window(tuple(stride), tuple(dilation), before, after)
+
+
+def grouped(dims: Dims, strides: Dims, groups: int) -> tuple[Dims, Dims]:
+    """Weights with their groups as an axis of their own."""
+    if groups == 1:
+        return dims, strides
+    channels = dims[0] // groups
+    return (groups, channels, *dims[1:]), (strides[0] * channels, *strides)
+
+
+class Parts(NamedTuple):
+    """A program and where the call's tensors go in it."""
+
+    program: Program
+    grad_output: Buffer
+    input: Buffer
+    weight: Buffer
+    grad_input: Buffer | None
+    grad_weight: Buffer | None
+
+
+def build(problem: Problem, of_data: str, of_weights: str) -> Parts:
+    """The program, with the given layouts inside for gradInput and for gradWeight."""
+    with onednn.library().limits.held_at(problem.threads):
+        program = Program(problem.threads)
+        wide, narrow, weight = (_enter(program, t) for t in (problem.wide, problem.narrow, problem.weight))
+        grad_output, input_ = (wide, narrow) if problem.transposed else (narrow, wide)
+        grad_input = grad_weight = laid_out = None
+        if problem.grad_input is not None:
+            grad_input = _enter(program, problem.grad_input)
+            direction = "forward" if problem.transposed else "backward_data"
+            primitive = _made(problem, of_data, direction)
+            laid_out = _add_data(program, problem, primitive, grad_output, weight, grad_input)
+        if problem.grad_weight is not None:
+            grad_weight = _enter(program, problem.grad_weight)
+            primitive = _made(problem, of_weights, "backward_weights")
+            _add_weights(program, problem, primitive, grad_output, laid_out, input_, grad_weight)
+    return Parts(program, grad_output, input_, weight, grad_input, grad_weight)
+
+
+def _enter(program: Program, tensor: Tensor) -> Buffer:
+    layout = strided(tensor.dtype, tensor.dims, tensor.strides)
+    return program.tensor(layout) if tensor.outside else program.scratch(layout)
+
+
+def _made(problem: Problem, layout: str, direction: str) -> Primitive:
+    """A primitive; where a layout only has oneDNN's slow reference implementation, oneDNN chooses the layout."""
+    weights = any_layout(problem.dtype, problem.weight.dims)
+    wide, narrow = (_inner(problem.dtype, t.dims, layout) for t in (problem.wide, problem.narrow))
+    primitive: Primitive = getattr(Convolution(wide, weights, narrow, problem.window), direction)
+    if layout != ANY and primitive.implementation.startswith("ref"):
+        return _made(problem, ANY, direction)
+    return primitive
+
+
+def _inner(dtype: DType, dims: Dims, layout: str) -> Layout:
+    if layout == ANY:
+        return any_layout(dtype, dims)
+    if layout == PLAIN:
+        return strided(dtype, dims, contiguous_strides(dims))
+    batch, *positions, channels = contiguous_strides((dims[0], *dims[2:], dims[1]))
+    return strided(dtype, dims, (batch, channels, *positions))
+
+
+def _add_data(
+    program: Program, problem: Problem, primitive: Primitive, given: Buffer, weight: Buffer, result: Buffer
+) -> Buffer:
+    """gradInput. Returns gradOutput as it was laid out, for gradWeight to use."""
+    source, target = (SRC, DST) if problem.transposed else (DIFF_DST, DIFF_SRC)
+    laid_out = program.laid_out(given, primitive.layout(source))
+    packed = program.laid_out(weight, primitive.layout(WEIGHTS))
+    _finish(program, primitive, {source: laid_out, WEIGHTS: packed}, target, result)
+    if packed is not weight:
+        program.release(packed)
+    return laid_out
+
+
+def _add_weights(
+    program: Program,
+    problem: Problem,
+    primitive: Primitive,
+    given: Buffer,
+    laid_out: Buffer | None,
+    input_: Buffer,
+    result: Buffer,
+) -> None:
+    of_given, of_input = (SRC, DIFF_DST) if problem.transposed else (DIFF_DST, SRC)
+    wanted = primitive.layout(of_given)
+    if laid_out is None or not laid_out.layout.same_as(wanted):
+        if laid_out is not None and laid_out is not given:
+            program.release(laid_out)
+        laid_out = program.laid_out(given, wanted)
+    arguments = {of_given: laid_out, of_input: program.laid_out(input_, primitive.layout(of_input))}
+    _finish(program, primitive, arguments, DIFF_WEIGHTS, result)
+
+
+def _finish(program: Program, primitive: Primitive, given: dict[int, Buffer], which: int, result: Buffer) -> None:
+    """Executes a primitive and puts what it makes into `result`."""
+    layout = primitive.layout(which)
+    if layout.same_as(result.layout):
+        program.execute(primitive, {**given, which: result})
+        return
+    made = program.scratch(layout)
+    program.execute(primitive, {**given, which: made})
+    program.copy(made, result)
+    program.release(made)

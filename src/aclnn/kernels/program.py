@@ -1,0 +1,184 @@
+"""Sequences of oneDNN primitives over tensors and a workspace."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from ctypes import c_int, c_void_p
+from typing import Generic, NamedTuple, TypeVar
+
+from aclnn.kernels import onednn
+from aclnn.kernels.onednn import DST, SCRATCHPAD, SRC, Layout, Primitive
+
+LINE = 64  # bytes: what every buffer is aligned to
+
+
+class Arena:
+    """Plans who lies where in a workspace: bytes that are given back serve again."""
+
+    def __init__(self) -> None:
+        self._free: list[tuple[int, int]] = []  # (offset, size) of gaps, in order, never touching
+        self._end = 0
+
+    @property
+    def size(self) -> int:
+        """What to ask the caller for: workspaces come at any address."""
+        return self._end + LINE if self._end else 0
+
+    def reserve(self, size: int) -> int:
+        """The offset of `size` bytes: the smallest gap they fit into, else the end."""
+        size = -(-size // LINE) * LINE
+        fitting = [gap for gap in self._free if gap[1] >= size]
+        if not fitting:
+            self._end += size
+            return self._end - size
+        offset, room = min(fitting, key=lambda gap: gap[1])
+        self._free.remove((offset, room))
+        if room > size:
+            self.release(offset + size, room - size)
+        return offset
+
+    def release(self, offset: int, size: int) -> None:
+        """Gives bytes back."""
+        size = -(-size // LINE) * LINE
+        gaps = sorted([*self._free, (offset, size)])
+        self._free = []
+        for start, room in gaps:
+            if self._free and sum(self._free[-1]) == start:
+                start, room = self._free[-1][0], self._free.pop()[1] + room
+            self._free.append((start, room))
+
+
+def aligned(address: int) -> int:
+    """The first line at or after an address."""
+    return -(-address // LINE) * LINE
+
+
+class Buffer(NamedTuple):
+    """A tensor of a program: at an offset of the workspace, or bound at every run."""
+
+    number: int
+    layout: Layout
+    offset: int | None
+
+
+class Program:
+    """Primitives in order, and the buffers they work on. Immutable once built; shared between threads."""
+
+    def __init__(self, threads: int, arena: Arena | None = None):
+        self.threads = threads
+        self.arena = arena or Arena()
+        self.buffers: list[Buffer] = []
+        self.steps: list[tuple[Primitive, dict[int, Buffer]]] = []
+
+    def tensor(self, layout: Layout) -> Buffer:
+        """Memory of the caller's, bound at every run."""
+        return self._add(layout, None)
+
+    def scratch(self, layout: Layout) -> Buffer:
+        """Memory in the workspace, until it is released."""
+        return self._add(layout, self.arena.reserve(layout.size))
+
+    def release(self, *buffers: Buffer) -> None:
+        """Ends the life of scratch buffers; tensors are passed over."""
+        for buffer in buffers:
+            if buffer.offset is not None:
+                self.arena.release(buffer.offset, buffer.layout.size)
+
+    def laid_out(self, source: Buffer, layout: Layout) -> Buffer:
+        """The same elements in another layout: the source itself, or a reordered copy."""
+        if source.layout.same_as(layout):
+            return source
+        copy = self.scratch(layout)
+        self.copy(source, copy)
+        return copy
+
+    def copy(self, source: Buffer, target: Buffer) -> None:
+        self.execute(onednn.reorder(source.layout, target.layout), {SRC: source, DST: target})
+
+    def execute(self, primitive: Primitive, arguments: Mapping[int, Buffer]) -> None:
+        given = dict(arguments)
+        if primitive.scratch.size:
+            given[SCRATCHPAD] = self.scratch(primitive.scratch)
+            self.release(given[SCRATCHPAD])
+        self.steps.append((primitive, given))
+
+    def _add(self, layout: Layout, offset: int | None) -> Buffer:
+        buffer = Buffer(len(self.buffers), layout, offset)
+        self.buffers.append(buffer)
+        return buffer
+
+
+Made = TypeVar("Made")
+
+
+class Recent(Generic[Made]):
+    """What was made last, up to a limit; safe to share between threads.
+
+    A program keeps about 0.2 MB of generated code alive, so 128 of them stay below 30 MB.
+    """
+
+    def __init__(self, limit: int = 128):
+        self._made: OrderedDict[Hashable, Made] = OrderedDict()
+        self._limit = limit
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        with self._lock:
+            if key in self._made:
+                self._made.move_to_end(key)
+                return self._made[key]
+        made = make()  # outside the lock: it may take long, and two threads may both do it
+        with self._lock:
+            self._made[key] = made
+            while len(self._made) > self._limit:
+                self._made.popitem(last=False)
+        return made
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = (("which", c_int), ("memory", c_void_p))
+
+
+class Session:
+    """The memory objects of one executor."""
+
+    def __init__(self, program: Program):
+        lib = self._lib = onednn.library()
+        self.program = program
+        self.stream = lib.owned(self, "stream", lib.made("stream_create", lib.engine, onednn.IN_ORDER))
+        self.memory = [
+            lib.owned(self, "memory", lib.made("memory_create", b.layout.handle, lib.engine, None))
+            for b in program.buffers
+        ]
+        self._at: list[int] = [0] * len(program.buffers)
+        self.steps = [(p, self._arguments(given)) for p, given in program.steps]
+        self._inner = [b for b in program.buffers if b.offset is not None]
+
+    def _arguments(self, given: Mapping[int, Buffer]) -> ctypes.Array[_Argument]:
+        return (_Argument * len(given))(*(_Argument(which, self.memory[b.number]) for which, b in given.items()))
+
+    def bind(self, workspace: int, tensors: Sequence[tuple[Buffer, int]]) -> None:
+        """Points every buffer to where it lies in this run; `workspace` is aligned."""
+        for buffer in self._inner:
+            self._point(buffer.number, workspace + (buffer.offset or 0))
+        for buffer, address in tensors:
+            self._point(buffer.number, address)
+
+    def _point(self, number: int, address: int) -> None:
+        if self._at[number] != address:
+            self._lib.check(self._lib.functions.dnnl_memory_set_data_handle(self.memory[number], address))
+            self._at[number] = address
+
+    def run(self) -> None:
+        """Executes every step, on the threads the program was made for."""
+        lib = onednn.library()  # refuses after a fork
+        execute = lib.functions.dnnl_primitive_execute
+        with lib.limits.held_at(self.program.threads):
+            for primitive, arguments in self.steps:
+                lib.check(execute(primitive.handle, self.stream, len(arguments), arguments))

@@ -1,0 +1,151 @@
+"""The binding of oneDNN, and programs made of its primitives."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aclnn.base.dtype import FLOAT32
+from aclnn.kernels import onednn, threads
+from aclnn.kernels.onednn import DST, SRC, WEIGHTS, OneDnnError, any_layout, matmul, strided
+from aclnn.kernels.program import LINE, Arena, Program, Recent, Session, aligned
+from aclnn.kernels.strides import address
+
+
+@pytest.fixture(autouse=True)
+def _needs_onednn() -> None:
+    try:
+        onednn.library()
+    except OneDnnError as reason:
+        pytest.skip(str(reason))
+
+
+def found_with(path: str) -> str:
+    program = "from aclnn.kernels import onednn\nfound = onednn._found()\nprint(found if isinstance(found, str) else found.path)"
+    environment = {**os.environ, "ACLNN_ONEDNN": path}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_found_in_the_wheel_or_where_the_environment_says() -> None:
+    path = onednn.library().path
+    assert found_with("").endswith("libdnnl.so.3")
+    assert found_with(path) == path
+
+
+def test_a_path_that_is_not_onednn_is_a_reason() -> None:
+    assert "cannot be loaded" in found_with("/nowhere/libdnnl.so.3")
+    assert "cannot be loaded" in found_with("libm.so.6")
+
+
+@pytest.mark.parametrize(
+    ("version", "runtime", "said"),
+    [((2, 7, 0), 2, "is not one of"), ((4, 0, 0), 2, "is not one of"), ((3, 1, 9), 2, "is not one of")]
+    + [((3, 4, 0), 4, "runs on TBB"), ((3, 4, 0), 512, "runs on SYCL"), ((3, 4, 0), 99, "runs on 99")],
+)
+def test_the_version_and_the_runtime_are_checked(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], runtime: int, said: str
+) -> None:
+    library = onednn.library()
+    found = SimpleNamespace(**dict(zip(("major", "minor", "patch"), version, strict=True)), cpu_runtime=runtime)
+    functions = SimpleNamespace(dnnl_version=lambda: SimpleNamespace(contents=found))
+    other = onednn.Library.__new__(onednn.Library)
+    other.path, other.functions = library.path, functions  # type: ignore[assignment]
+    with pytest.raises(OneDnnError, match=said):
+        other._check()
+
+
+def test_after_a_fork_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "forked", lambda: True)
+    with pytest.raises(OneDnnError, match="fork"):
+        onednn.library()
+
+
+def test_what_onednn_refuses_is_an_exception() -> None:
+    with pytest.raises(OneDnnError, match="invalid arguments"):
+        strided(FLOAT32, (-1, 2), (2, 1))
+
+
+def product(program_threads: int) -> tuple[Program, list[object]]:
+    """A program that multiplies two matrices through a layout of oneDNN's choice."""
+    with onednn.library().limits.held_at(program_threads):
+        program = Program(program_threads)
+        a, b, c = (program.tensor(strided(FLOAT32, dims, (dims[1], 1))) for dims in ((70, 90), (90, 50), (70, 50)))
+        primitive = matmul(a.layout, any_layout(FLOAT32, (90, 50)), c.layout)
+        packed = program.laid_out(b, primitive.layout(WEIGHTS))
+        program.execute(primitive, {SRC: a, WEIGHTS: packed, DST: c})
+    return program, [a, b, c]
+
+
+def test_a_program_runs_on_other_threads_than_its_makers() -> None:
+    program, buffers = product(2)
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(70, 90)).astype(np.float32), rng.normal(size=(90, 50)).astype(np.float32)
+    results: list[bytes] = []
+
+    def work() -> None:
+        session = Session(program)
+        for _ in range(20):
+            workspace, c = np.empty(program.arena.size, np.uint8), np.full((70, 50), np.nan, np.float32)
+            session.bind(aligned(address(workspace)), list(zip(buffers, map(address, (a, b, c)), strict=True)))
+            session.run()
+            results.append(c.tobytes())
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(results) == 80
+    assert len(set(results)) == 1
+    np.testing.assert_allclose(np.frombuffer(results[0], np.float32).reshape(70, 50), a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_threads_are_put_back_after_a_run() -> None:
+    program, buffers = product(1)
+    workspace = np.empty(program.arena.size, np.uint8)
+    arrays = [np.ones(dims, np.float32) for dims in ((70, 90), (90, 50), (70, 50))]
+    session = Session(program)
+    session.bind(aligned(address(workspace)), list(zip(buffers, map(address, arrays), strict=True)))
+    with onednn.library().limits.held_at(3):
+        session.run()
+        assert onednn.library().limits.get() == 3
+    assert (arrays[2] == 90).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.booleans()), max_size=30))
+def test_an_arena_never_gives_the_same_bytes_twice(wishes: list[tuple[int, bool]]) -> None:
+    arena, held = Arena(), {}
+    for i, (size, gives_back) in enumerate(wishes):
+        offset = arena.reserve(size)
+        assert offset % LINE == 0
+        for other, room in held.values():
+            assert offset + size <= other or other + room <= offset
+        held[i] = (offset, size)
+        if gives_back:
+            arena.release(*held.pop(next(iter(held))))
+    assert all(offset + size <= arena.size for offset, size in held.values())
+
+
+def test_an_arena_uses_bytes_again() -> None:
+    arena = Arena()
+    first, second = arena.reserve(100), arena.reserve(100)
+    arena.release(first, 100)
+    arena.release(second, 100)
+    assert arena.reserve(256) == 0
+    assert arena.size == 256 + LINE
+
+
+def test_recent_keeps_the_newest() -> None:
+    recent: Recent[int] = Recent(limit=2)
+    assert [recent.get(k, lambda k=k: k) for k in (1, 2, 1, 3)] == [1, 2, 1, 3]
+    assert recent.get(1, lambda: -1) == 1
+    assert recent.get(2, lambda: -2) == -2
