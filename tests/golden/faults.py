@@ -263,6 +263,29 @@ def tbc_padding_sign() -> Fault:
 
 
 @fault
+def conv_forward_padding_sign() -> Fault:
+    run = planted("aclnnConvolution", nd=1, size=12, kernel=3, stride=2, padding=1)
+    x, w, b = (run.given[n].astype(np.float64) for n in ("input", "weight", "bias"))
+    wrong = np.zeros(run.arrays["output"].shape) + b[:, None]
+    for u in range(wrong.shape[2]):
+        for q in range(3):
+            if 2 * u + 1 + q < 12:
+                wrong[:, :, u] += x[:, :, 2 * u + 1 + q] @ w[:, :, q].T
+    return run, {"output": wrong.astype(np.float32)}, "padding-sign"
+
+
+@fault
+def tbc_forward_padding_ignored() -> Fault:
+    run = planted("aclnnConvTbc", time=9, kernel=3, pad=1)
+    x, w, b = (run.given[n].astype(np.float64) for n in ("self", "weight", "bias"))
+    wrong = np.zeros(run.arrays["output"].shape) + b
+    for u in range(len(wrong)):
+        for q in range(min(3, 9 - u)):
+            wrong[u] += x[u + q] @ w[q]
+    return run, {"output": wrong.astype(np.float32)}, "padding-ignored"
+
+
+@fault
 def conv_padding_ignored() -> Fault:
     """The kernel starts at the first element of the input instead of p before it."""
     run = conv(nd=1, size=10, kernel=3, padding=1)
@@ -343,6 +366,23 @@ def lstm_missing_bias_of_the_reverse_direction() -> Fault:
     run = lstm()
     dparams = run.arrays["dparamsOut"]  # w_ih, w_hh, b_ih, b_hh, forward then reverse, per layer
     return run, {f"dparamsOut[{i}]": np.zeros_like(dparams[i]) for i in (6, 7, 14, 15)}, "missing-bias"
+
+
+@fault
+def lstm_forward_missing_bias_of_the_reverse_direction() -> Fault:
+    run = planted("aclnnLSTM", steps=4, batch=2, input_size=3, hidden_size=4, bidirectional=True)
+    params = run.given["params"]
+    wrong = run.again(params=[*params[:6], np.zeros_like(params[6]), np.zeros_like(params[7])])
+    return run, named(run, wrong, *(a.name for a in run.op.outputs)), "missing-bias"
+
+
+@fault
+def cell_forward_gate_order() -> Fault:
+    run = planted("aclnnThnnFusedLstmCell", batch=6, hidden_size=5)
+    gated = {n: _igfo(v, v.ndim - 1) for n, v in run.inputs().items() if n in ("input_gates", "hidden_gates")}
+    biases = {n: _igfo(v) for n, v in run.inputs().items() if v is not None and n in ("input_bias", "hidden_bias")}
+    hy, cy, storage = run.again(**gated, **biases)
+    return run, {"hyOut": hy, "cyOut": cy, "storageOut": _igfo(storage, 1)}, "gate-order"
 
 
 @fault

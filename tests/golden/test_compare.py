@@ -11,7 +11,7 @@ import pytest
 
 import aclnn
 from aclnn import ops
-from aclnn.base.dtype import FLOAT16
+from aclnn.base.dtype import FLOAT16, FLOAT32
 from aclnn.base.product import CPU
 from aclnn.base.tolerance import allowed_error
 from aclnn.contract.cases import Case
@@ -42,6 +42,20 @@ def test_right_targets_are_sound(case: Case, tmp_path: Path) -> None:
     assert all(r.sound for r in found.compared)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("case", CASES)
+def test_wrong_targets_are_not_sound_and_no_hypothesis_stumbles(case: Case, tmp_path: Path) -> None:
+    run = Planted(case)
+    wrong = {a.name: _all_off(run.arrays[a.name]) for a in case.op.outputs if run.arrays[a.name] is not None}
+    found = run.compare(tmp_path, "close", **wrong)
+    for report in found.compared:
+        assert report.sound == (0 in report.shape)
+
+
+def _all_off(value: Any) -> Any:
+    return [_all_off(v) for v in value] if isinstance(value, list) else (value + 3).astype(value.dtype)
+
+
 def faulty(run: Planted, rng: np.random.Generator) -> tuple[dict[str, Any], str, tuple[int, ...]]:
     """One element of one output, off by more than the bound allows but not by much."""
     expected = [(t, r) for t, r in truths(run.op, run.case.call, run.arrays, run.given) if r is not None and r.size]
@@ -62,9 +76,8 @@ def faulty(run: Planted, rng: np.random.Generator) -> tuple[dict[str, Any], str,
 @pytest.mark.parametrize("op", OPS)
 def test_single_faults_are_all_listed(op: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
-    sizes = {"dtype": FLOAT16} if rng.integers(2) else {}
     for number in range(50):
-        run = planted(op, seed=number % 5, **sizes)
+        run = planted(op, seed=number % 5, dtype=(FLOAT32, FLOAT16)[number % 2])
         outputs, output, index = faulty(run, rng)
         found = compare(run.save(tmp_path / "case.npz", **outputs), hints=number < 2)
         assert found.sound is False

@@ -162,14 +162,11 @@ def _is_sound(found: Measured, pair: Pair) -> bool | None:
 
 
 def _refuse_nothing_but_nan(report: OutputReport, found: Measured) -> None:
-    """An array of NaN alone says that something was never written; there is nothing to compare."""
-    if found.count < 2 or found.nan_target < found.count:
-        only_golden = report.golden == "given" and found.count and found.nan_golden == found.count
-        if not only_golden:
-            return
-    if found.nan_golden == found.count and report.golden == "computed":
-        return  # the inputs say that it must be so
-    side = Text("golden", "标杆") if found.nan_golden == found.count else Text("target", "待测")
+    """An array of NaN alone was never written; unless its inputs ask for it, there is nothing to compare."""
+    only_nan = {"golden": found.nan_golden == found.count, "target": found.nan_target == found.count}
+    if found.count < 2 or not any(only_nan.values()) or (only_nan["golden"] and report.golden == "computed"):
+        return
+    side = Text("golden", "标杆") if only_nan["golden"] else Text("target", "待测")
     report.status = ERROR
     report.why = Text(f"every element of the {side.en} is NaN", f"{side.zh}数据全为NaN")
 

@@ -23,7 +23,7 @@ from aclnn.runtime import settings
 MOST_BINS = 4096  # indexes of one axis that are told apart; longer axes are binned
 MOST_LISTED = 1000  # misses that are listed one by one
 ULP_BINS = 66  # 0, 1, 2, 3–4, 5–8 … units in the last place
-_PORTION = 256  # blocks that one thread takes at a time: 16 MB of float32
+_PORTION = 256  # blocks that one thread takes at a time: 12 MB of float32
 
 _ADDED = (
     *("count", "nan_target", "nan_golden", "inf_target", "inf_golden", "special_misses", "documented"),

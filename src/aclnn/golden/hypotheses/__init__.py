@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from aclnn.golden.casefile import LoadedCase
-from aclnn.golden.hypotheses import elu, gates, kernels, parameters, roundings
+from aclnn.golden.hypotheses import elu, gates, kernels, padding, parameters, roundings
 from aclnn.golden.hypotheses.model import Hypothesis, computed_as
 from aclnn.golden.texts import Text
 
@@ -27,8 +27,8 @@ _NOT_WRITTEN = Hypothesis(
 
 _BY_FAMILY = {
     "Elu": (roundings.of_inputs, elu.of),
-    "Convolution": (roundings.of_cube, kernels.of),
-    "ConvTbc": (roundings.of_cube, kernels.of),
+    "Convolution": (roundings.of_cube, kernels.of, padding.of),
+    "ConvTbc": (roundings.of_cube, kernels.of, padding.of),
     "Lstm": (roundings.of_inputs, gates.of, parameters.of),
     "ThnnFusedLstmCell": (roundings.of_inputs, gates.of),
 }

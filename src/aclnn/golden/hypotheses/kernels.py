@@ -1,4 +1,4 @@
-"""Kernels of convolutions, (out, in, taps …), and of ConvTbc, (taps, in, out): direction, padding, channels."""
+"""Kernels of convolutions, (out, in, taps …), and of ConvTbc, (taps, in, out): their direction and their channels."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.golden.casefile import LoadedCase
-from aclnn.golden.hypotheses.model import Arguments, Hypothesis, setting
+from aclnn.golden.hypotheses.model import Arguments, Hypothesis
 from aclnn.golden.texts import Text
 
 Change = Callable[[LoadedCase, Array], Array]
 
 
 def of(case: LoadedCase) -> Iterator[Hypothesis]:
-    call = case.call
     if max(_taps(case), default=1) > 1:
         yield Hypothesis(
             "kernel-not-flipped",
@@ -27,22 +26,6 @@ def of(case: LoadedCase) -> Iterator[Hypothesis]:
             Text("with the kernel the other way round", "以方向相反的卷积核重算"),
             partial(_with_weight, _flipped),
             partial(_with_grad_weight, _flipped),
-        )
-    padding = "pad" if case.op.family == "ConvTbc" else "padding"
-    if np.any(call[padding]):
-        opposite = tuple(-p for p in call[padding]) if padding == "padding" else -call[padding]
-        yield Hypothesis(
-            "padding-sign",
-            Text(f"{padding} was added where it must be subtracted", f"{padding}的符号相反"),
-            Text(f"with {padding} of the other sign", f"以符号相反的{padding}重算"),
-            setting(padding, opposite),
-        )
-        nothing = (0,) * len(call[padding]) if padding == "padding" else 0
-        yield Hypothesis(
-            "padding-ignored",
-            Text(f"{padding} was ignored", f"忽略了{padding}"),
-            Text(f"with {padding} 0", f"以{padding}为0重算"),
-            setting(padding, nothing),
         )
     if min(_matrix(case)) > 1:
         yield Hypothesis(
