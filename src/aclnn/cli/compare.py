@@ -14,6 +14,7 @@ from aclnn.cli.describe import Lang
 from aclnn.contract.model import Op
 from aclnn.golden import containers
 from aclnn.golden.compare import compare as compare_
+from aclnn.golden.report import check_suffix
 from aclnn.golden.standards import STANDARDS
 from aclnn.golden.table import parse
 from aclnn.golden.terminal import WIDTH, as_text, render
@@ -53,6 +54,8 @@ def compare(
     The verdict is what the standard says; "sound" says whether every element is within what rounding can explain.
     Exit code 0: right; 1: a mismatch; 2: bad input.
     """
+    for path in out or ():
+        check_suffix(path)
     if arg and not op:
         raise invalid("--arg needs --op: without an operator nobody knows what it means.")
     arguments = _arguments(ops.find(op), arg or []) if op else {}
@@ -60,14 +63,14 @@ def compare(
     found = compare_(
         target, golden, dtype, standard, op=op, arguments=arguments, product=product, shape=sizes, hints=hints
     )
+    for path in out or ():
+        for written in found.save(path, lang.value):
+            print(f"report: {written}" if lang is Lang.en else f"报告：{written}")
     console = Console()
     if console.is_terminal:
         console.print(render(found, lang.value), width=min(console.width, WIDTH))
     else:
         print(as_text(found, lang.value))
-    for path in out or ():
-        for written in found.save(path, lang.value):
-            print(f"{written}")
     raise typer.Exit(found.exit_code(strict))
 
 

@@ -22,12 +22,12 @@ _HEAD = (
     Text("verdict", "判定"),
     Text("sound", "可信"),
     Text("in tolerance", "容差内"),
-    Text("max abs", "最大绝对误差"),
-    Text("mean abs", "平均绝对误差"),
-    Text("max rel", "最大相对误差"),
-    Text("mean rel", "平均相对误差"),
-    Text("RMSE", "均方根误差"),
-    Text("cosine", "余弦相似度"),
+    Text("max abs", "最大绝对"),
+    Text("mean abs", "平均绝对"),
+    Text("max rel", "最大相对"),
+    Text("mean rel", "平均相对"),
+    Text("RMSE", "RMSE"),
+    Text("cosine", "余弦"),
     Text("bits", "有效位"),
     Text("misses", "超差数"),
     Text("error / allowed", "误差/允许"),
@@ -108,7 +108,7 @@ def _section(report: OutputReport) -> str:
     title = f"{escape(report.label)} <small>{escape(report.dtype)} {escape(str(list(report.shape)))}</small>"
     badge = f'<b class="badge {report.status}">{_both(STATUS[report.status])}</b>'
     parts = [f"<p>{_both(report.why)}</p>" if report.why else ""]
-    parts.append(_list("criteria", [_both(c.text) for c in report.criteria]))
+    parts.append(_list("criteria", [f"{'✓' if c.holds else '✗'} {_both(c.text)}" for c in report.criteria]))
     said = miss_sentence(report)
     parts.append(_list("places", [] if said is None else [_both(said)]))
     parts.append(_list("notes", [_both(n) for n in report.notes]))

@@ -34,7 +34,7 @@ def histogram(found: Measured) -> str:
     top = int(found.ulps.nonzero()[0].max()) + 1 if found.ulps.any() else 1
     counts = found.ulps[: max(top, 6)]
     height, base = 150, 118
-    step = min(64.0, (_WIDTH - 10) / len(counts))
+    step = min(64.0, (_WIDTH - 30) / len(counts))
     tallest = np.log10(float(counts.max()) + 1) or 1.0
     bars = []
     for i, count in enumerate(counts.tolist()):

@@ -29,12 +29,16 @@ def save(found: Comparison, path: Path, lang: str = "en") -> list[Path]:
         except OSError as error:
             raise invalid(f"{path} cannot be made: {(error.strerror or str(error)).lower()}.") from None
         return [written for name in _IN_FOLDER for written in save(found, path / name, lang)]
-    writer = _WRITERS.get(path.suffix.lower())
-    if writer is None:
-        raise invalid(f"{path} has the suffix {path.suffix!r}; a report is one of {', '.join(_WRITERS)}, or a folder.")
+    check_suffix(path)
     with whole_file(path) as part:
-        writer(found, part, lang)
+        _WRITERS[path.suffix.lower()](found, part, lang)
     return [path]
+
+
+def check_suffix(path: Path) -> None:
+    """Refuses a report of no known kind; the command asks before it compares."""
+    if path.suffix and path.suffix.lower() not in _WRITERS:
+        raise invalid(f"{path} has the suffix {path.suffix!r}; a report is one of {', '.join(_WRITERS)}, or a folder.")
 
 
 def row(report: OutputReport) -> dict[str, Any]:
