@@ -168,13 +168,27 @@ def test_torch_tensors_are_adopted_without_a_copy_bfloat16_too() -> None:
 
 
 @pytest.mark.torch
+def test_the_storage_of_a_torch_tensor_stays_its_own() -> None:
+    """PyTorch's numpy() would forbid to resize it, which FSDP does."""
+    import torch
+
+    tensor = torch.ones(3)
+    assert adopt(tensor, "x").view.tolist() == [1, 1, 1]
+    tensor.untyped_storage().resize_(0)
+
+
+@pytest.mark.torch
 def test_torch_tensors_that_numpy_cannot_see_are_refused_with_a_sentence() -> None:
     import torch
 
+    freed = torch.ones(3)
+    freed.untyped_storage().resize_(0)
     for tensor, says in (
         (torch.empty(2, device="meta"), "device meta"),
         (torch.zeros(2, 2).to_sparse(), "layout"),
         (torch.zeros(2, dtype=torch.complex64).conj(), "conjugated"),
+        (freed, "Tensor with 0 elements of memory at address 0"),
+        (torch._efficientzerotensor(3), "3 elements of memory at address 0; a freed, traced or batched tensor"),
     ):
         with pytest.raises(aclnn.AclnnError, match=says):
             adopt(tensor, "x")

@@ -11,7 +11,7 @@ from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import BFLOAT16
 from aclnn.base.geometry import Array
 from aclnn.base.status import invalid
-from aclnn.base.tensor import Tensor, TensorSpec, kind_of
+from aclnn.base.tensor import Tensor, TensorSpec, kind_of, view_at
 
 
 class Adopted(NamedTuple):
@@ -58,15 +58,22 @@ def _from_torch(value: Any, name: str) -> Array:
         raise invalid(
             f"{name} is a lazily conjugated or negated torch tensor; resolve_conj() or resolve_neg() first.", name
         )
-    value = value.detach()
-    if value.dtype == torch.bfloat16:
-        array: Array = value.view(torch.int16).numpy().view(BFLOAT16.numpy)
-        return array
+    dtype = dtypes.by_name(str(value.dtype).removeprefix("torch."))
+    if dtype is None:
+        raise invalid(f"{name} has dtype {value.dtype}, which no aclDataType stands for.", name)
+    return _torch_memory(value, TensorSpec(dtype, tuple(value.shape), tuple(value.stride())), name)
+
+
+def _torch_memory(value: Any, spec: TensorSpec, name: str) -> Array:
+    """The elements of a torch tensor. Its own numpy() would forbid the storage to be resized, and so break FSDP."""
     try:
-        plain: Array = value.numpy()
-    except (TypeError, RuntimeError) as error:
-        raise invalid(f"{name} is a torch tensor that numpy cannot see ({error}).", name) from error
-    return plain
+        address, there = value.data_ptr(), value.untyped_storage().nbytes() // spec.dtype.itemsize
+    except (RuntimeError, NotImplementedError):
+        address, there = 0, 0
+    if not spec.is_empty and not (address and value.storage_offset() + spec.extent()[1] < there):
+        what = f"{type(value).__name__} with {there} elements of memory at address {address}"
+        raise invalid(f"{name} is a {what}; a freed, traced or batched tensor cannot be read.", name)
+    return view_at(address, spec, value)
 
 
 def _as_array(value: Any, name: str, writable: bool) -> Array:
