@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH ?= 1
 JOBS ?= 2
+NOT_TORCH := $(if $(filter 0,$(TORCH)), and not torch)
 
 .PHONY: run test test-long check gen bench tune docs clean
 
@@ -11,8 +12,8 @@ run: $(VENV)/run.stamp  ## all operators on example cases, checked against the f
 	$(BIN)/aclnn run examples/cases.csv --check -o out
 
 test: $(VENV)/test$(TORCH).stamp  ## the test suite; TORCH=0 leaves PyTorch, the independent reference, out
-	$(BIN)/python -m pytest tests/test_tiny.py
-	$(BIN)/python -m pytest -n $(JOBS) -m "not long" --doctest-modules --doctest-ignore-import-errors src/aclnn tests
+	$(BIN)/python -m pytest -m "not long$(NOT_TORCH)" tests/test_tiny.py
+	$(BIN)/python -m pytest -n $(JOBS) -m "not long$(NOT_TORCH)" --doctest-modules --doctest-ignore-import-errors src/aclnn tests
 
 test-long: $(VENV)/test1.stamp  ## what is slower: sanitizers, browser, fresh environments, instruction sets
 	$(BIN)/python -m pytest -m long tests

@@ -24,3 +24,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if "torch" in item.keywords:
                 item.add_marker(reason)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if "not torch" in config.getoption("-m") or not HAS_TORCH:
+        terminalreporter.write_line("not run: the tests against PyTorch, the independent reference, and of its door")
