@@ -12,7 +12,7 @@ from aclnn.base.format import Format
 from aclnn.base.product import DEFAULT, PRODUCTS
 from aclnn.base.status import Status
 from aclnn.contract.model import Arg, Op
-from aclnn.gen.tables import prototype
+from aclnn.gen.tables import prototype, second_prototype
 
 CAPI = Path(__file__).resolve().parents[1] / "capi"
 _WRITTEN = "// Written by `make gen` from the contracts; do not edit.\n"
@@ -46,11 +46,7 @@ def _declaration(op: Op) -> str:
         [
             *lines,
             f"ACLNN_CPU_API {prototype(op)};",
-            f"ACLNN_CPU_API aclnnStatus {op.name}(",
-            "    void* workspace,",
-            "    uint64_t workspaceSize,",
-            "    aclOpExecutor* executor,",
-            "    aclrtStream stream);\n",
+            f"ACLNN_CPU_API {second_prototype(op)};\n",
         ]
     )
 
@@ -69,12 +65,22 @@ def types() -> str:
     ]
     codes = "".join(f"static const int {s.name} = {int(s)};\n" for s in Status if s)
     guard = "ACLNN_CPU_ACL_ACL_BASE_RT_H"
-    return f"{_WRITTEN}#ifndef {guard}\n#define {guard}\n\n{''.join(enums)}{codes}\n#endif\n"
+    return f"{_WRITTEN}#ifndef {guard}\n#define {guard}\n\n{_INT}{''.join(enums)}{codes}\n#endif\n"
+
+
+_INT = """// In C++ every int is a value of these enumerations, so that one that is out of range can be refused.
+#ifdef __cplusplus
+#define ACLNN_CPU_INT : int
+#else
+#define ACLNN_CPU_INT
+#endif
+
+"""
 
 
 def _enum(name: str, members: list[tuple[str, int]]) -> str:
     body = ",\n".join(f"  {member} = {number}" for member, number in members)
-    return f"typedef enum {name} {{\n{body}\n}} {name};\n\n"
+    return f"typedef enum {name} ACLNN_CPU_INT {{\n{body}\n}} {name};\n\n"
 
 
 def facts() -> str:

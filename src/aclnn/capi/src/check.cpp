@@ -1,8 +1,9 @@
 #include "check.h"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 
-#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -28,17 +29,22 @@ Memory& memory() {
   return *made;
 }
 
-// `name+0x12 (program)`, or `program+0x1234` in the form addr2line takes when there is no name.
+std::string readable(const char* symbol) {
+  char* plain = abi::__cxa_demangle(symbol, nullptr, nullptr, nullptr);
+  std::string name = plain != nullptr ? plain : symbol;
+  std::free(plain);
+  return name;
+}
+
+// `program+0x1234`, as `addr2line -e program 0x1234` takes it, and the function if it has a name.
 std::string place_of(const void* code) {
   Dl_info info;
   if (code == nullptr || dladdr(code, &info) == 0 || info.dli_fname == nullptr) return "an unknown place";
-  const char* address = static_cast<const char*>(code);
-  char text[32];
-  const char* base = info.dli_sname != nullptr ? static_cast<const char*>(info.dli_saddr)
-                                               : static_cast<const char*>(info.dli_fbase);
-  std::snprintf(text, sizeof text, "+0x%zx", static_cast<size_t>(address - base));
-  const std::string file = info.dli_fname;
-  return info.dli_sname != nullptr ? std::string(info.dli_sname) + text + " (" + file + ")" : file + text;
+  char offset[32];
+  const auto distance = static_cast<const char*>(code) - static_cast<const char*>(info.dli_fbase);
+  std::snprintf(offset, sizeof offset, "+0x%zx", static_cast<size_t>(distance));
+  const std::string place = info.dli_fname + std::string(offset);
+  return info.dli_sname == nullptr ? place : readable(info.dli_sname) + " (" + place + ")";
 }
 
 void report_alive(const char* type, const std::vector<void*>& makers) {
@@ -143,3 +149,11 @@ void report_leaks() {
 }
 
 }  // namespace aclnn_cpu
+
+using namespace aclnn_cpu;
+
+extern "C" size_t aclnn_cpu_live_objects() {
+  return tensors().alive() + tensor_lists().alive() + scalars().alive() + scalar_lists().alive() +
+         int_arrays().alive() + bool_arrays().alive() + float_arrays().alive() + executors().alive() +
+         streams().alive() + events().alive();
+}

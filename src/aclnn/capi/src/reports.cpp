@@ -24,6 +24,7 @@ struct Mailbox {
   std::condition_variable changed;
   std::deque<std::shared_ptr<Report>> reports;
   int subscriptions = 0;
+  bool is_closed = false;  // nobody subscribes any more: what comes later is dropped
 };
 
 struct Mailboxes {
@@ -56,6 +57,7 @@ void unsubscribe(uint64_t thread) {
   const auto mailbox = found->second;
   mailboxes().by_thread.erase(found);
   std::lock_guard<std::mutex> hold_box(mailbox->mutex);
+  mailbox->is_closed = true;
   for (const auto& report : mailbox->reports) report->settled = true;
   mailbox->reports.clear();
   mailbox->changed.notify_all();
@@ -63,6 +65,7 @@ void unsubscribe(uint64_t thread) {
 
 Outcome deliver(const std::shared_ptr<Mailbox>& mailbox, const std::shared_ptr<Report>& report, bool wait) {
   std::unique_lock<std::mutex> hold(mailbox->mutex);
+  if (mailbox->is_closed) return {};
   mailbox->reports.push_back(report);
   mailbox->changed.notify_all();
   while (wait && !report->settled && phase() != Phase::closed) mailbox->changed.wait_for(hold, std::chrono::seconds(1));

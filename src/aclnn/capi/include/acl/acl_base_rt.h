@@ -2,7 +2,14 @@
 #ifndef ACLNN_CPU_ACL_ACL_BASE_RT_H
 #define ACLNN_CPU_ACL_ACL_BASE_RT_H
 
-typedef enum aclDataType {
+// In C++ every int is a value of these enumerations, so that one that is out of range can be refused.
+#ifdef __cplusplus
+#define ACLNN_CPU_INT : int
+#else
+#define ACLNN_CPU_INT
+#endif
+
+typedef enum aclDataType ACLNN_CPU_INT {
   ACL_DT_UNDEFINED = -1,
   ACL_FLOAT = 0,
   ACL_FLOAT16 = 1,
@@ -24,7 +31,7 @@ typedef enum aclDataType {
   ACL_FLOAT8_E4M3FN = 36
 } aclDataType;
 
-typedef enum aclFormat {
+typedef enum aclFormat ACLNN_CPU_INT {
   ACL_FORMAT_UNDEFINED = -1,
   ACL_FORMAT_NCHW = 0,
   ACL_FORMAT_NHWC = 1,

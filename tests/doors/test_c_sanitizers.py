@@ -1,0 +1,80 @@
+"""The library under sanitizers and valgrind, with an engine in plain C++: no leak, no race, no undefined behaviour."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from aclnn.capi import interpreter
+from aclnn.capi.build import INCLUDE, SOURCES, recorded
+from tests.doors.toolchain import PROGRAMS, needs_compiler
+
+pytestmark = [needs_compiler, pytest.mark.long]
+
+SUITE = ("handles", "memory", "streams", "executors", "threads")
+KINDS = {
+    "address": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    "thread": ["-O1", "-fsanitize=thread"],
+    "valgrind": ["-O1"],
+    "warnings": ["-O2", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror"],
+}
+ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1", "TSAN_OPTIONS": "halt_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
+Objects = Callable[[str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Objects:
+    """The library and the C engine, compiled once for each kind of check."""
+    return cache(lambda kind: compile_all(kind, tmp_path_factory.mktemp(kind)))
+
+
+def compile_all(kind: str, folder: Path) -> list[str]:
+    (folder / "recorded.h").write_text(recorded(interpreter.current()), encoding="utf-8")
+
+    def compile_one(source: Path) -> str:
+        made = folder / f"{source.stem}.o"
+        run([*compiler(kind), f"-I{folder}", "-c", str(source), "-o", str(made)])
+        return str(made)
+
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(compile_one, [*SOURCES.glob("*.cpp"), PROGRAMS / "c_engine.cpp"]))
+
+
+def compiler(kind: str) -> list[str]:
+    return ["g++", "-std=c++17", "-g", "-pthread", *KINDS[kind], f"-I{INCLUDE}", f"-I{SOURCES}"]
+
+
+def run(command: list[str], **env: str) -> str:
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, **env})
+    assert ended.returncode == 0, f"{' '.join(command)[:200]}\n{ended.stdout[-2000:]}\n{ended.stderr[-6000:]}"
+    return ended.stdout
+
+
+def test_the_library_compiles_without_a_warning(objects: Objects) -> None:
+    assert objects("warnings")
+
+
+@pytest.mark.parametrize("program", SUITE)
+@pytest.mark.parametrize("kind", ["address", "thread"])
+def test_program_is_clean(kind: str, program: str, objects: Objects, tmp_path: Path) -> None:
+    target = str(tmp_path / program)
+    run([*compiler(kind), str(PROGRAMS / f"{program}.cpp"), *objects(kind), "-ldl", "-o", target])
+    assert run([target], **ENVIRONMENT).endswith("fine\n")
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+@pytest.mark.parametrize("program", SUITE[:-1])
+def test_program_is_clean_in_valgrind(program: str, objects: Objects, tmp_path: Path) -> None:
+    target = str(tmp_path / program)
+    run([*compiler("valgrind"), str(PROGRAMS / f"{program}.cpp"), *objects("valgrind"), "-ldl", "-o", target])
+    options = ["--leak-check=full", "--show-leak-kinds=definite,indirect", "--errors-for-leak-kinds=definite,indirect"]
+    assert run(["valgrind", "-q", "--error-exitcode=9", *options, target]).endswith("fine\n")
