@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import aclnn
 from aclnn import ops
 from aclnn.contract.model import Op
+from tests.doors.toolchain import PROGRAMS, compile_and_run, needs_compiler
 from tests.harness import assert_sound
 
 X = np.array([-2, -1, 0, 1], np.float32)
@@ -42,3 +45,17 @@ def test_torch_tensors_in_torch_tensors_out() -> None:
     out = aclnn.elu_backward(x, 1.0, 1.0, 1.0, True, x)
     assert isinstance(out, torch.Tensor)
     assert out.tolist() == [2, 0, 0, 1]
+
+
+@needs_compiler
+def test_a_cpp_program(tmp_path: Path) -> None:
+    assert compile_and_run(PROGRAMS / "tiny.cpp", tmp_path) == "[2, -0, 0, 1]\n"
+
+
+def test_compare_computes_its_own_golden() -> None:
+    gradient = aclnn.elu_backward(X, 1.0, 1.0, 1.0, False, X)
+    arguments = {"gradOutput": X, "alpha": 1.0, "scale": 1.0, "inputScale": 1.0, "isResult": False, "selfOrResult": X}
+    assert aclnn.compare({"gradInput": gradient}, op="aclnnEluBackward", arguments=arguments).sound
+    found = aclnn.compare({"gradInput": gradient * 1.01}, op="aclnnEluBackward", arguments=arguments)
+    assert not found.passed
+    assert not found.sound

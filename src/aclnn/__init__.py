@@ -6,6 +6,7 @@
 array([ 2., -0.,  0.,  1.], dtype=float32)
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from aclnn._operators import *  # noqa: F403
@@ -46,7 +47,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """What is loaded only when it is used."""
     if name == "compare":
-        from aclnn.golden.compare import compare
-
-        return compare
+        return import_module("aclnn.golden.compare").compare
     raise AttributeError(f"module 'aclnn' has no attribute {name!r}")
