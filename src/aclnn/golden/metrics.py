@@ -7,10 +7,12 @@ to threads in portions of a fixed size and added up in their order: the numbers 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 
 import numpy as np
 
@@ -117,7 +119,7 @@ class Measured:
 
     def _list(self, misses: list[Miss]) -> None:
         self.listed += misses
-        if len(self.listed) > MOST_LISTED:
+        if len(self.listed) >= MOST_LISTED:
             self.listed = sorted(self.listed, key=lambda miss: -miss.ratio)[:MOST_LISTED]
 
     def take(self, block: Block, rule: Rule, boxes: Sequence[Box]) -> None:
@@ -183,27 +185,42 @@ class Measured:
         flat = np.flatnonzero(missed)
         self.misses += flat.size
         for axis, inside in enumerate(np.unravel_index(flat, ratio.shape) if ratio.ndim else ()):
-            np.add.at(self.miss_strips[axis], (block.where[axis].start + inside) // self.width(axis), 1)
+            strip = self.miss_strips[axis]
+            strip += np.bincount((block.where[axis].start + inside) // self.width(axis), minlength=len(strip))
         for i, box in enumerate(boxes):
             self.boxes[i] += np.count_nonzero(missed[_within(box, block.where)])
+        ratios = ratio.reshape(-1)[flat]
+        if len(self.listed) == MOST_LISTED:  # only what is worse than the least of them has a place in the list
+            flat, ratios = flat[ratios > self.listed[-1].ratio], ratios[ratios > self.listed[-1].ratio]
         if flat.size > MOST_LISTED:
-            flat = flat[np.argpartition(-ratio.reshape(-1)[flat], MOST_LISTED)[:MOST_LISTED]]
+            flat = flat[np.argpartition(-ratios, MOST_LISTED)[:MOST_LISTED]]
         self._list([block.element(ratio, int(i)) for i in flat])
 
 
 def measure(pair: Pair, rule: Rule, boxes: Sequence[Box] = ()) -> Measured:
     """Measures target against golden under a rule; counts misses in the given boxes too."""
     whole = _nothing_yet(pair, boxes)
-    with ThreadPoolExecutor(settings.current_threads()) as pool:
-        waiting = []
-        for portion in _portions(pair):
-            waiting.append(pool.submit(_measure_portion, pair, rule, boxes, portion))
-            if len(waiting) > 2 * settings.current_threads():
-                whole.add(waiting.pop(0).result())
-        for job in waiting:
-            whole.add(job.result())
+    for found in _in_order(partial(_measure_portion, pair, rule, boxes), _portions(pair)):
+        whole.add(found)
     whole.listed.sort(key=lambda miss: -miss.ratio)
     return whole
+
+
+def _in_order(work: Callable[[list[Box]], Measured], portions: Iterator[list[Box]]) -> Iterator[Measured]:
+    """The work done on every portion, a few at a time; the results in the order of the portions."""
+    first = list(islice(portions, 2))
+    if len(first) < 2:  # too little to be worth a thread
+        yield from map(work, first)
+        return
+    threads = settings.current_threads()
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[Measured]] = deque()
+        for portion in chain(first, portions):
+            waiting.append(pool.submit(work, portion))
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        for job in waiting:
+            yield job.result()
 
 
 def _portions(pair: Pair) -> Iterator[list[Box]]:
