@@ -229,6 +229,7 @@ def test_swap_leaves_alone_what_it_does_not_know() -> None:
         pass
 
     model = nn.ModuleList([Mine(1, 1, 1), nn.LSTM(2, 3, proj_size=1), nn.GRU(2, 2), nn.LazyConv1d(2, 1), nn.ELU()])
+    model.append(nn.ConvTranspose1d(1, 1, 2, stride=1, dilation=3, output_padding=2))
     report = aclnn_torch.swap(model)
     assert [m.kind for m in report.replaced] == ["ELU"]
     assert [(m.kind, m.reason) for m in report.left] == [
@@ -236,6 +237,7 @@ def test_swap_leaves_alone_what_it_does_not_know() -> None:
         ("LSTM", "aclnnLSTM has no projections (proj_size)"),
         ("GRU", "there is no such operator"),
         ("LazyConv1d", "it is a subclass of Conv1d and may compute something else"),
+        ("ConvTranspose1d", "its output_padding is not below its stride, as aclnnConvolution asks"),
     ]
     assert aclnn_torch.swap(model).replaced == ()
     root = nn.ELU()

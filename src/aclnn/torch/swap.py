@@ -67,6 +67,17 @@ def swap_back(model: nn.Module) -> None:
 def _reason_against(module: nn.Module) -> str:
     kind = type(module)
     if kind in COUNTERPARTS:
-        return "aclnnLSTM has no projections (proj_size)" if getattr(module, "proj_size", 0) else ""
+        return _limit_of(module)
     derived = next((base.__name__ for base in COUNTERPARTS if isinstance(module, base)), None)
     return f"it is a subclass of {derived} and may compute something else" if derived else "there is no such operator"
+
+
+def _limit_of(module: nn.Module) -> str:
+    """What PyTorch's module has and the operator does not, if it is in use."""
+    if getattr(module, "proj_size", 0):
+        return "aclnnLSTM has no projections (proj_size)"
+    if getattr(module, "transposed", False) and any(
+        extra >= step for extra, step in zip(module.output_padding, module.stride, strict=True)
+    ):
+        return "its output_padding is not below its stride, as aclnnConvolution asks"
+    return ""
