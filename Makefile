@@ -15,7 +15,7 @@ test: $(VENV)/test$(TORCH).stamp  ## the test suite; TORCH=0 leaves PyTorch, the
 	$(BIN)/python -m pytest -m "not long$(NOT_TORCH)" tests/test_tiny.py
 	$(BIN)/python -m pytest -n $(JOBS) -m "not long$(NOT_TORCH)" --doctest-modules --doctest-ignore-import-errors src/aclnn tests
 
-test-long: $(VENV)/test1.stamp  ## what is slower: sanitizers, browser, fresh environments, instruction sets
+test-long: $(VENV)/test1.stamp $(VENV)/docs.stamp  ## what is slower: sanitizers, browser, fresh environments, instruction sets
 	$(BIN)/python -m pytest -m long tests
 
 check: $(VENV)/test$(TORCH).stamp  ## style, types, architecture, generated files
@@ -34,6 +34,10 @@ bench: $(VENV)/test1.stamp  ## against PyTorch (and JAX where it is installed): 
 tune: $(VENV)/test0.stamp  ## regenerates the layout table of the convolution kernels
 	$(BIN)/aclnn bench --tune
 
+docs: $(VENV)/docs.stamp  ## both languages; needs no network once the tools are there
+	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs docs/en build/docs/en
+	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs -t zh docs/zh build/docs/zh
+
 clean:
 	rm -rf $(VENV) out build dist
 
@@ -46,6 +50,10 @@ $(VENV)/run.stamp: pyproject.toml | $(BIN)/python
 
 $(VENV)/test0.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[fast,report,lint]"
+	touch $@
+
+$(VENV)/docs.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
 	touch $@
 
 # torch first and pinned: any other request would pull gigabytes of accelerator packages
