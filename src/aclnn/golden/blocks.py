@@ -44,6 +44,12 @@ class Pair:
         assert self.truth is not None
         return Block(self, where, target, self.truth.rounded(where))
 
+    def element(self, index: tuple[int, ...], ratio: float) -> Miss:
+        """One element, beside what it is compared with."""
+        golden = self.truth.exact if self.truth is not None else self.golden
+        assert golden is not None
+        return Miss(index, float(self.target[index]), float(golden[index]), ratio)
+
     def forget(self) -> None:
         """Gives back the memory of mapped files; what is needed again is read again."""
         for array in (self.target, self.golden):
@@ -122,14 +128,6 @@ class Block:
 
     def _pardoned(self, ratio: Array) -> Array:
         return np.where(self.documented, 0.0, ratio) if self.specials.get("documented") else ratio
-
-    def element(self, ratio: Array, flat: int) -> Miss:
-        """One element by its number inside the block."""
-        inside = np.unravel_index(flat, ratio.shape)
-        index = tuple(int(i) + s.start for i, s in zip(inside, self.where, strict=True))
-        truth = self.pair.truth
-        golden = self.golden[inside] if truth is None else truth.exact[index]
-        return Miss(index, float(self.target[inside]), float(golden), float(ratio[inside]))
 
     def same_bits(self) -> int:
         """How many elements are the same bit by bit; any NaN equals any NaN."""

@@ -59,7 +59,8 @@ class Measured:
     largest_golden_outside: float = 0.0  # the largest |golden| of an element out of tolerance
     misses: int = 0
     worst: Miss | None = None
-    listed: list[Miss] = field(default_factory=list)
+    worst_misses: WorstMisses = field(default_factory=lambda: WorstMisses())
+    listed: list[Miss] = field(default_factory=list)  # the worst of them, one by one
     strips: list[Array] = field(default_factory=list)  # by axis: the worst ratio per index (or bin of indexes)
     miss_strips: list[Array] = field(default_factory=list)  # by axis: how many misses per index (or bin)
 
@@ -109,18 +110,13 @@ class Measured:
         for name in _GREATEST:
             setattr(self, name, max(getattr(self, name), getattr(other, name)))
         self._consider(other.worst)
-        self._list(other.listed)
+        self.worst_misses.add(other.worst_misses.ratios, other.worst_misses.numbers)
         self.strips = [np.maximum(a, b) for a, b in zip(self.strips, other.strips, strict=True)]
         self.miss_strips = [a + b for a, b in zip(self.miss_strips, other.miss_strips, strict=True)]
 
     def _consider(self, element: Miss | None) -> None:
         if element is not None and (self.worst is None or element.ratio > self.worst.ratio):
             self.worst = element
-
-    def _list(self, misses: list[Miss]) -> None:
-        self.listed += misses
-        if len(self.listed) >= MOST_LISTED:
-            self.listed = sorted(self.listed, key=lambda miss: -miss.ratio)[:MOST_LISTED]
 
     def take(self, block: Block, rule: Rule, boxes: Sequence[Box]) -> None:
         """Measures one block."""
@@ -135,7 +131,9 @@ class Measured:
         highest = int(ratio.argmax())
         top = float(ratio.reshape(-1)[highest])
         if self.worst is None or top > self.worst.ratio:
-            self.worst = block.element(ratio, highest)
+            inside = np.unravel_index(highest, ratio.shape)
+            index = tuple(int(i) + s.start for i, s in zip(inside, block.where, strict=True))
+            self.worst = block.pair.element(index, top)
         if top > 0:
             self._take_strips(ratio, block.where)
         if top > 1:
@@ -182,19 +180,46 @@ class Measured:
 
     def _take_misses(self, block: Block, ratio: Array, boxes: Sequence[Box]) -> None:
         missed = ratio > 1
-        flat = np.flatnonzero(missed)
-        self.misses += flat.size
-        for axis, inside in enumerate(np.unravel_index(flat, ratio.shape) if ratio.ndim else ()):
-            strip = self.miss_strips[axis]
-            strip += np.bincount((block.where[axis].start + inside) // self.width(axis), minlength=len(strip))
+        self.misses += int(np.count_nonzero(missed))
         for i, box in enumerate(boxes):
             self.boxes[i] += np.count_nonzero(missed[_within(box, block.where)])
-        ratios = ratio.reshape(-1)[flat]
-        if len(self.listed) == MOST_LISTED:  # only what is worse than the least of them has a place in the list
-            flat, ratios = flat[ratios > self.listed[-1].ratio], ratios[ratios > self.listed[-1].ratio]
-        if flat.size > MOST_LISTED:
-            flat = flat[np.argpartition(-ratios, MOST_LISTED)[:MOST_LISTED]]
-        self._list([block.element(ratio, int(i)) for i in flat])
+        counts = missed
+        for axis in reversed(range(ratio.ndim)):
+            others = tuple(k for k in range(ratio.ndim) if k != axis)
+            bins = (block.where[axis].start + np.arange(ratio.shape[axis])) // self.width(axis)
+            np.add.at(self.miss_strips[axis], bins, counts.sum(axis=others, dtype=np.int64).reshape(-1))
+            counts = counts.sum(axis=axis, keepdims=True, dtype=np.int64)
+        self.worst_misses.take(ratio, missed, block.where, self.shape)
+
+
+@dataclass
+class WorstMisses:
+    """The misses that are worth a list: their ratios, and their numbers in the flat array."""
+
+    ratios: Array = field(default_factory=lambda: np.empty(0))
+    numbers: Array = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def take(self, ratio: Array, missed: Array, where: Box, shape: tuple[int, ...]) -> None:
+        least = self.ratios.min() if self.ratios.size >= MOST_LISTED else 1.0
+        flat = np.flatnonzero(missed & (ratio >= least)) if least > 1 else np.flatnonzero(missed)
+        if not ratio.ndim or not flat.size:
+            self.add(ratio.reshape(-1)[flat], flat)
+            return
+        inside = np.unravel_index(flat, ratio.shape)
+        index = tuple(i + s.start for i, s in zip(inside, where, strict=True))
+        self.add(ratio.reshape(-1)[flat], np.ravel_multi_index(index, shape))
+
+    def add(self, ratios: Array, numbers: Array) -> None:
+        if not ratios.size:
+            return
+        ratios, numbers = np.concatenate([self.ratios, ratios]), np.concatenate([self.numbers, numbers])
+        kept = np.lexsort((numbers, -ratios))[:MOST_LISTED]  # the worst, and of equals the first
+        self.ratios, self.numbers = ratios[kept], numbers[kept]
+
+    def listed(self, pair: Pair) -> list[Miss]:
+        shape = pair.target.shape
+        found = zip(self.ratios.tolist(), self.numbers.tolist(), strict=True)
+        return [pair.element(tuple(map(int, np.unravel_index(n, shape))) if shape else (), r) for r, n in found]
 
 
 def measure(pair: Pair, rule: Rule, boxes: Sequence[Box] = ()) -> Measured:
@@ -202,7 +227,7 @@ def measure(pair: Pair, rule: Rule, boxes: Sequence[Box] = ()) -> Measured:
     whole = _nothing_yet(pair, boxes)
     for found in _in_order(partial(_measure_portion, pair, rule, boxes), _portions(pair)):
         whole.add(found)
-    whole.listed.sort(key=lambda miss: -miss.ratio)
+    whole.listed = whole.worst_misses.listed(pair)
     return whole
 
 
