@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.geometry import Array
+from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels import jit
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
@@ -20,17 +22,20 @@ PER_THREAD = 16384  # elements that pay for waking a thread
 STREAMED = 2**24  # bytes of output that no cache would keep
 
 
-def too_small(call: Call) -> str | None:
-    size = call["gradOutput"].size
-    return f"{size} elements are fewer than {FEW}" if size < FEW else None
+def too_small(name: str) -> Callable[[Call], str | None]:
+    def reason(call: Call) -> str | None:
+        size = call[name].size
+        return f"{size} elements are fewer than {FEW}" if size < FEW else None
+
+    return reason
 
 
-@kernel("aclnnEluBackward", "numba", engine="fast", too_small=too_small)
+@kernel("aclnnEluBackward", "numba", engine="fast", too_small=too_small("gradOutput"))
 def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     dtype, out = call["gradOutput"].dtype, call["gradInput"]
     if dtype not in jit.POINTER or out.dtype is not dtype:
         return Refusal(f"gradOutput is {dtype} and gradInput {out.dtype}; it takes one of float32, float16, bfloat16")
-    walk = _walk(call)
+    walk = _walk("backward", out, call["gradOutput"], call["selfOrResult"])
     try:
         entry = jit.load(f"elu.{walk.name}", jit.POINTER[dtype] * 3 + walk.types + "fffi")
     except jit.NoNativeCodeError as reason:
@@ -50,6 +55,41 @@ def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     return Prepared(instantiate)
 
 
+@kernel("aclnnElu", "numba", engine="fast", too_small=too_small("self"))
+def elu_fast(call: Call, threads: int) -> Prepared | Refusal:
+    return _forward(call, call["self"], call["out"], threads)
+
+
+@kernel("aclnnInplaceElu", "numba", engine="fast", too_small=too_small("selfRef"))
+def elu_in_place_fast(call: Call, threads: int) -> Prepared | Refusal:
+    return _forward(call, call["selfRef"], call["selfRef"], threads)
+
+
+def _forward(call: Call, x: TensorSpec, out: TensorSpec, threads: int) -> Prepared | Refusal:
+    if x.dtype not in jit.POINTER or out.dtype is not x.dtype:
+        return Refusal(f"the input is {x.dtype} and the output {out.dtype}; it takes one of float32, float16, bfloat16")
+    walk = _walk("forward", out, x)
+    try:
+        entry = jit.load(f"elu.{walk.name}", jit.POINTER[x.dtype] * 2 + walk.types + "fff")
+    except jit.NoNativeCodeError as reason:
+        return Refusal(str(reason))
+    alpha, scale, input_scale = _scalars(call)
+    with np.errstate(all="ignore"):
+        arguments = [0, 0, *walk.shape, float(scale), float(input_scale), float(alpha * scale)]
+    team = worth(out.size, PER_THREAD, threads)
+
+    def instantiate() -> Run:
+        work = Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
+
+        def run(workspace: Array | None, *tensors: Array) -> None:
+            work.point(0, address(tensors[0]), address(tensors[-1]))
+            work.run()
+
+        return run
+
+    return Prepared(instantiate)
+
+
 class Walk(NamedTuple):
     """How a kernel goes over the elements: which one it is, and what it must know of their places."""
 
@@ -61,21 +101,26 @@ class Walk(NamedTuple):
     kept: object = None  # the memory that addresses in `shape` point to
 
 
-def _walk(call: Call) -> Walk:
-    g, x, out = call["gradOutput"], call["selfOrResult"], call["gradInput"]
-    sizes, steps = merged(out.shape, out.strides, g.strides, x.strides)
+def _walk(name: str, out: TensorSpec, *inputs: TensorSpec) -> Walk:
+    sizes, steps = merged(out.shape, out.strides, *(spec.strides for spec in inputs))
     if any(s != [1] for s in steps):
-        table = (ctypes.c_int64 * (4 * len(sizes)))(*sizes, *(s for view in steps for s in view))
+        numbers = [*sizes, *(s for view in steps for s in view)]
+        table = (ctypes.c_int64 * len(numbers))(*numbers)
         where = ctypes.addressof(table)
-        return Walk("backward_strided", "iII", [len(sizes), where, where + 8 * len(sizes)], rows_of(sizes), 1, table)
-    if out.size * out.dtype.itemsize >= STREAMED:
+        return Walk(f"{name}_strided", "iII", [len(sizes), where, where + 8 * len(sizes)], rows_of(sizes), 1, table)
+    if name == "backward" and out.size * out.dtype.itemsize >= STREAMED:
         return Walk("backward_streamed", "i", [out.dtype.itemsize], out.size, 1024)
-    return Walk("backward", "", [], out.size, 1024)
+    return Walk(name, "", [], out.size, 1024)
 
 
 def _coefficients(call: Call) -> list[float]:
     """scale, inputScale, and the product that nopython.elu asks for, as float32 arithmetic has them."""
-    alpha, scale, input_scale = (np.float32(call[n].rounded_to(FLOAT32)) for n in ("alpha", "scale", "inputScale"))
+    alpha, scale, input_scale = _scalars(call)
     with np.errstate(all="ignore"):
         product = alpha * scale if call["isResult"] else input_scale * alpha * scale
     return [float(scale), float(input_scale), float(product)]
+
+
+def _scalars(call: Call) -> tuple[np.float32, np.float32, np.float32]:
+    alpha, scale, input_scale = (np.float32(call[n].rounded_to(FLOAT32)) for n in ("alpha", "scale", "inputScale"))
+    return alpha, scale, input_scale

@@ -61,6 +61,24 @@ def exp(x: Any) -> Any:
     x = n·ln2 + r with |r| ≤ ln2/2; adding 1.5·2²³ rounds to an integer and leaves it in the low bits, so that no
     conversion sees NaN. 2^n is applied in two halves, which neither overflows nor loses a subnormal early.
     """
+    p, one_half, other_half = _reduced(x)
+    return (p + f32(1.0)) * _power_of_two(one_half) * _power_of_two(other_half)
+
+
+@register_jitable
+def expm1(x: Any) -> Any:
+    """e^x − 1 within 2 units in the last place, also where x is tiny; −0 stays, expm1(−inf) = −1, NaN stays.
+
+    2^n·(p + 1) − 1 as (2^a·p + (2^a − 2^−b))·2^b with a + b = n, which is exact where it cancels.
+    """
+    p, a, b = _reduced(x)
+    scaled = fma(p, _power_of_two(a), _power_of_two(a) - _power_of_two(np.int32(-b)))
+    return x if x == f32(0.0) else scaled * _power_of_two(b)
+
+
+@register_jitable
+def _reduced(x: Any) -> Any:
+    """e^r − 1 for x = n·ln2 + r, and n in two halves."""
     x = f32(-104.0) if x < f32(-104.0) else x
     x = f32(89.0) if x > f32(89.0) else x
     shifted = fma(x, f32(1.44269504), f32(12582912.0))
@@ -71,10 +89,9 @@ def exp(x: Any) -> Any:
     p = fma(p, r, f32(4.16657962e-2))
     p = fma(p, r, f32(0.166666657))
     p = fma(p, r, f32(0.5))
-    p = fma(p, r * r, r) + f32(1.0)
     exponent = np.int32(bits_of(shifted) - np.int32(0x4B400000))
     half = np.int32(exponent >> np.int32(1))
-    return p * _power_of_two(half) * _power_of_two(np.int32(exponent - half))
+    return fma(p, r * r, r), half, np.int32(exponent - half)
 
 
 @register_jitable

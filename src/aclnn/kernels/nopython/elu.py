@@ -1,6 +1,7 @@
-"""ELU backward, element by element. The formulas are those of ops/elu.py, in float32.
+"""ELU, backward and forward, element by element. The formulas are those of ops/elu.py, in float32.
 
-`product` is alpha·scale where x is the forward's result, inputScale·alpha·scale where it is its input.
+Backward, `product` is alpha·scale where x is the forward's result, inputScale·alpha·scale where it is its input.
+Forward, it is alpha·scale.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from aclnn.kernels.nopython.arithmetic import exp, use_widest_vectors
+from aclnn.kernels.nopython.arithmetic import exp, expm1, use_widest_vectors
 from aclnn.kernels.nopython.half import TILE, address_of, finish_streams, read, stream, tile_of, write
 from aclnn.kernels.nopython.walk import row_start
 
@@ -81,3 +82,35 @@ def _row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
         else:
             slope = product * exp(x_i * input_scale)
         write(out[0], out[1] + i * out[2], g_i * (scale if x_i > np.float32(0) else slope))
+
+
+def forward(lo: int, hi: int, x: Any, out: Any, scale: Any, input_scale: Any, product: Any) -> None:
+    """Both dense and alike."""
+    use_widest_vectors()
+    _forward_row(hi - lo, (out, lo, 1), (x, lo, 1), (scale, input_scale, product))
+
+
+def forward_strided(
+    lo: int, hi: int, x: Any, out: Any, rank: int, sizes: Any, steps: Any, scale: Any, input_scale: Any, product: Any
+) -> None:
+    """Any strides. Items are rows; sizes[rank] and steps[2][rank] describe out and x, the row itself last."""
+    use_widest_vectors()
+    how = (scale, input_scale, product)
+    last = rank - 1
+    length, out_step, x_step = sizes[last], steps[last], steps[rank + last]
+    for row in range(lo, hi):
+        at_out, at_x = row_start(row, rank, sizes, steps, 0), row_start(row, rank, sizes, steps, rank)
+        if out_step == 1 and x_step == 1:
+            _forward_row(length, (out, at_out, 1), (x, at_x, 1), how)
+        else:
+            _forward_row(length, (out, at_out, out_step), (x, at_x, x_step), how)
+
+
+@register_jitable(forceinline=True)
+def _forward_row(length: int, out: Any, x: Any, how: Any) -> None:
+    """`length` elements; out and x are (pointer, first index, step)."""
+    scale, input_scale, product = how
+    for i in range(length):
+        x_i = read(x[0], x[1] + i * x[2])
+        y_i = scale * x_i if x_i > np.float32(0) else product * expm1(x_i * input_scale)
+        write(out[0], out[1] + i * out[2], y_i)
