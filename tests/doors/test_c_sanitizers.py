@@ -25,7 +25,11 @@ KINDS = {
     "valgrind": ["-O1"],
     "warnings": ["-O2", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror"],
 }
-ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1", "TSAN_OPTIONS": "halt_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+ENVIRONMENT = {
+    "ASAN_OPTIONS": "detect_leaks=1",
+    "TSAN_OPTIONS": "halt_on_error=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}
 
 
 Objects = Callable[[str], list[str]]

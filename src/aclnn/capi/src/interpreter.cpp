@@ -208,7 +208,8 @@ const Python* find_or_start(bool* started, Environment* environment, Outcome* re
   if (!find_environment(environment, reason)) return nullptr;
   const Python* found = python();
   if (found != nullptr && !has_version(*found, environment->version)) {
-    *reason = refusal(std::string("the process already has Python ") + found->version() +
+    const std::string full = found->version();
+    *reason = refusal("the process already has Python " + full.substr(0, full.find(' ')) +
                       ", but this library was built for Python " + environment->version + "; both must be the same.");
     return nullptr;
   }

@@ -1,0 +1,57 @@
+"""`aclnn flags`: where the C++ door is, in the words of compilers, linkers and shells."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from aclnn.capi import build, prefix
+from aclnn.cli.screen import errors
+
+_NOTICE = "building the C++ library for this Python, once"
+
+
+def flags(
+    show_prefix: Annotated[
+        bool, typer.Option("--prefix", help="The folder with include, lib64 and set_env.sh.")
+    ] = False,
+    cflags: Annotated[bool, typer.Option("--cflags", help="What the compiler needs.")] = False,
+    libs: Annotated[bool, typer.Option("--libs", help="What the linker needs.")] = False,
+    env: Annotated[bool, typer.Option("--env", help="Lines for a shell: eval them, or source set_env.sh.")] = False,
+) -> None:
+    """Prints how to compile and link C++ programs. The library is built on first use and kept."""
+    if not (show_prefix or cflags or libs or env):
+        raise typer.BadParameter("choose at least one of --prefix, --cflags, --libs and --env.")
+    folder = built_prefix()
+    if show_prefix:
+        print(folder)
+    words = [*(prefix.compile_flags(folder) if cflags else ()), *(prefix.link_flags(folder) if libs else ())]
+    if words:
+        print(shlex.join(words))
+    if env:
+        print(prefix.environment(folder), end="")
+
+
+def built_prefix() -> Path:
+    """The prefix; if it has to be built first, with a bar on a terminal and two lines in a log."""
+    if build.is_built():
+        return build.build()
+    if not errors.is_terminal:
+        return _build_with_lines()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=errors, transient=True) as bar:
+        task = bar.add_task(_NOTICE, total=None)
+        return build.build(lambda done, total: bar.update(task, completed=done, total=total))
+
+
+def _build_with_lines() -> Path:
+    typer.echo(f"aclnn: {_NOTICE} …", err=True)
+    began = time.monotonic()
+    folder = build.build()
+    typer.echo(f"aclnn: built in {time.monotonic() - began:.0f} s, kept in {folder}", err=True)
+    return folder
