@@ -198,7 +198,8 @@ def elu_terms(input: Array, alpha: float, scale: float, input_scale: float) -> T
     """expm1 magnifies the rounding of its argument z by |z|·exp(z) and may be subnormal."""
     x = input.astype(np.float64)
     z = x * input_scale
-    otherwise = abs(alpha * scale) * (np.abs(np.expm1(z)) + np.abs(z) * np.exp(z) + 2.0**-126)
+    magnified = np.exp(z) * np.minimum(np.abs(z), 1000)  # no 0·inf at z = −inf
+    otherwise = abs(alpha * scale) * (np.abs(np.expm1(z)) + magnified + 2.0**-126)
     return Terms(np.where(x > 0, np.abs(scale * x), otherwise))
 
 
