@@ -66,7 +66,7 @@ def test_alone_it_says_what_to_do_first() -> None:
     assert aclnn("--version").stdout.strip() == __version__
 
 
-@pytest.mark.parametrize("command", ["ops", "describe", "run", "compare", "env"])
+@pytest.mark.parametrize("command", ["ops", "describe", "run", "compare", "flags", "cxx", "env"])
 def test_every_help_ends_with_an_example(command: str) -> None:
     ended = aclnn(command, "--help")
     assert ended.returncode == 0

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from aclnn import __version__
-from aclnn.cli import compare, describe, environment, run
+from aclnn.cli import compare, cxx, describe, environment, flags, run
 
 app = typer.Typer(
     name="aclnn",
@@ -23,6 +23,7 @@ _FIRST_STEPS = """aclnn {version}: the aclnn gradient operators on any CPU.
   aclnn ops                                what there is
   aclnn describe aclnnEluBackward          arguments, rules and codes of one operator (--lang zh for Chinese)
   aclnn run examples/cases.csv --check     run a table of cases and check every result
+  aclnn cxx sample.cpp -o sample           compile a C++ aclnn program; ./sample runs with no NPU
   aclnn compare -tp out                    is a result right, and if not, where and why
   aclnn env                                what this machine has; paste it into a bug report
 
@@ -45,4 +46,6 @@ app.command("ops", epilog="Example: aclnn ops")(describe.ops_command)
 app.command("describe", epilog="Example: aclnn describe aclnnEluBackward --lang zh")(describe.describe)
 app.command("run", epilog="Example: aclnn run examples/cases.csv --check -o out")(run.run)
 app.command("compare", epilog="Example: aclnn compare -tp out/003_elu_backward.npz -o report.html")(compare.compare)
+app.command("flags", epilog="Example: aclnn flags --cflags --libs")(flags.flags)
+app.command("cxx", context_settings=cxx.CONTEXT, epilog="Example: aclnn cxx prog.cpp -o prog")(cxx.cxx)
 app.command("env", epilog="Example: aclnn env")(environment.env)
