@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from aclnn.base import dtype as dtypes
-from aclnn.base.dtype import BFLOAT16
+from aclnn.base.dtype import BFLOAT16, DType
 from aclnn.base.geometry import Array
 from aclnn.base.status import invalid
 from aclnn.base.tensor import Tensor, TensorSpec, kind_of, view_at
@@ -27,9 +28,9 @@ def adopt(value: object, name: str, *, writable: bool = False) -> Adopted:
     if isinstance(value, Tensor):
         view = value.view if value.spec.inside_storage else None
         return Adopted(value.spec, _writable(view, name) if writable and view is not None else view, False)
-    from_torch = is_torch_tensor(value)
-    array = _from_torch(value, name) if from_torch else _as_array(value, name, writable)
-    return Adopted(*_spec_of(array, name, writable), from_torch)
+    if is_torch_tensor(value):
+        return _from_torch(value, name)
+    return Adopted(*_spec_of(_as_array(value, name, writable), name, writable), False)
 
 
 def is_torch_tensor(value: object) -> bool:
@@ -47,7 +48,7 @@ def to_torch(array: Array) -> Any:
     return torch.from_numpy(array)
 
 
-def _from_torch(value: Any, name: str) -> Array:
+def _from_torch(value: Any, name: str) -> Adopted:
     import torch
 
     if value.device.type != "cpu":
@@ -58,10 +59,16 @@ def _from_torch(value: Any, name: str) -> Array:
         raise invalid(
             f"{name} is a lazily conjugated or negated torch tensor; resolve_conj() or resolve_neg() first.", name
         )
-    dtype = dtypes.by_name(str(value.dtype).removeprefix("torch."))
+    dtype = _of_torch(value.dtype)
     if dtype is None:
         raise invalid(f"{name} has dtype {value.dtype}, which no aclDataType stands for.", name)
-    return _torch_memory(value, TensorSpec(dtype, tuple(value.shape), tuple(value.stride())), name)
+    spec = TensorSpec(dtype, tuple(value.shape), value.stride())
+    return Adopted(spec, _torch_memory(value, spec, name), True)
+
+
+@cache
+def _of_torch(dtype: Any) -> DType | None:
+    return dtypes.by_name(str(dtype).removeprefix("torch."))
 
 
 def _torch_memory(value: Any, spec: TensorSpec, name: str) -> Array:
@@ -70,7 +77,8 @@ def _torch_memory(value: Any, spec: TensorSpec, name: str) -> Array:
         address, there = value.data_ptr(), value.untyped_storage().nbytes() // spec.dtype.itemsize
     except (RuntimeError, NotImplementedError):
         address, there = 0, 0
-    if not spec.is_empty and not (address and value.storage_offset() + spec.extent()[1] < there):
+    last = value.storage_offset() + (spec.size - 1 if value.is_contiguous() else spec.extent()[1])
+    if not (address and last < there) and not spec.is_empty:
         what = f"{type(value).__name__} with {there} elements of memory at address {address}"
         raise invalid(f"{name} is a {what}; a freed, traced or batched tensor cannot be read.", name)
     return view_at(address, spec, value)
