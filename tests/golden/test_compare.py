@@ -11,7 +11,7 @@ import pytest
 
 import aclnn
 from aclnn import ops
-from aclnn.base.dtype import FLOAT16, FLOAT32
+from aclnn.base.dtype import FLOAT16, FLOAT32, FLOAT64
 from aclnn.base.product import CPU
 from aclnn.base.tolerance import allowed_error
 from aclnn.contract.cases import Case
@@ -278,10 +278,9 @@ def test_empty_outputs_pass(tmp_path: Path) -> None:
     assert found.worst is None
 
 
-def test_float64_has_no_row_of_its_own(tmp_path: Path) -> None:
-    run = Planted(ops.case_maker(ops.find("aclnnEluBackward"))(dtype=aclnn.base.dtype.FLOAT64, product=CPU))
-    with pytest.raises(aclnn.AclnnError, match="standard mixed has no row for float64"):
-        run.compare(tmp_path)
-    path = run.save(tmp_path / "case.npz")
-    assert compare(path, dtype="float32").passed
-    assert compare(path, standard="close").sound
+def test_float64(tmp_path: Path) -> None:
+    run = planted("aclnnEluBackward", dtype=FLOAT64, product=CPU)
+    assert run.compare(tmp_path).passed
+    assert run.compare(tmp_path, "close").sound
+    wrong = run.arrays["gradInput"] * (1 + 1e-12)
+    assert run.compare(tmp_path, "close", gradInput=wrong).sound is False

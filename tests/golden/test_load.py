@@ -193,11 +193,12 @@ def test_a_table_of_targets(tmp_path: Path) -> None:
 
 
 def test_an_error_of_one_case_of_many_is_said_in_its_place(tmp_path: Path) -> None:
-    double = planted("aclnnEluBackward", dtype=aclnn.base.dtype.FLOAT64, product=aclnn.base.product.CPU)
-    double.save(tmp_path / "double.npz")
-    planted("aclnnEluBackward").save(tmp_path / "single.npz")
-    found = compare(tmp_path)
-    assert {r.case: r.status for r in found.reports} == {"double.npz": "error", "single.npz": "pass"}
+    planted("aclnnEluBackward").save(tmp_path / "right.npz")
+    brain = planted("aclnnEluBackward", dtype=BFLOAT16)
+    brain.save(tmp_path / "wrong_product.npz")
+    found = compare(tmp_path, product="310P")
+    assert {r.case: r.status for r in found.reports} == {"right.npz": "pass", "wrong_product.npz": "error"}
+    assert found.sound is None
 
 
 def test_a_file_without_outputs(tmp_path: Path) -> None:

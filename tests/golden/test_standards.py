@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -169,9 +170,16 @@ def test_thousandth_lets_one_nan_in_a_thousand_pass_but_counts_it() -> None:
 def test_unknown_names_list_the_choices() -> None:
     with pytest.raises(aclnn.AclnnError, match="mixed, mere-mare, thousandth, close, cosine, binary"):
         find("best")
-    with pytest.raises(aclnn.AclnnError, match=r"no row for float64; .*float16, bfloat16, float32, hf32"):
-        compare(np.ones(3), np.ones(3))
-    assert compare(np.ones(3), np.ones(3), standard="close").passed
+    with pytest.raises(aclnn.AclnnError, match=r"no row for float8_e5m2; .*float16, bfloat16, float32, hf32"):
+        compare(np.ones(3, ml_dtypes.float8_e5m2), np.ones(3, ml_dtypes.float8_e5m2))
+
+
+def test_float64_is_judged_by_the_row_of_float32_and_that_is_said() -> None:
+    found = compare(np.ones(3), np.ones(3))
+    assert found.passed
+    assert found.reports[0].rule.row == "float32"
+    assert "mixed has no row for float64: that of float32 is used" in str(found)
+    assert not compare(np.ones(3), np.ones(3), standard="close").reports[0].notes
 
 
 def test_every_standard_says_where_it_comes_from() -> None:

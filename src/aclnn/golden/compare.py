@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.base import dtype as dtypes
-from aclnn.base.dtype import FLOAT32, DType
+from aclnn.base.dtype import FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import ALLOW_DOWN_PRECISION, USE_HF32
 from aclnn.base.status import AclnnError, invalid
@@ -132,7 +132,7 @@ def _judge(report: OutputReport, pair: Pair, standard: Standard, row: str | None
     report.dtype, report.shape, report.axes = pair.dtype.name, pair.target.shape, places.axes
     if "float" not in pair.dtype.name:
         raise invalid(f"{report.label} has dtype {pair.dtype}; only floating-point results are compared.")
-    report.rule = standard.rule(row or _natural_row(report, pair, case))
+    report.rule = standard.rule(row or _natural_row(report, pair, case, standard))
     found = measure(pair, report.rule, [places.inner] if places.inner else [])
     report.measured = found
     report.criteria = report.rule.criteria(found.summary())
@@ -145,13 +145,14 @@ def _judge(report: OutputReport, pair: Pair, standard: Standard, row: str | None
     report.notes = tuple(_notes(report, pair, places))
 
 
-def _natural_row(report: OutputReport, pair: Pair, case: LoadedCase | None) -> str:
-    """The element type, or HF32 where the operator is asked to round its inputs so."""
+def _natural_row(report: OutputReport, pair: Pair, case: LoadedCase | None, standard: Standard) -> str:
+    """The element type, or HF32 where the operator is asked to round its inputs so; float32 serves float64 too."""
     if case is not None and "cubeMathType" in case.op.by_name and report.output != "gradBias":
         rounds = case.call["cubeMathType"] in (ALLOW_DOWN_PRECISION, USE_HF32)
         if rounds and computed_as(case) is FLOAT32 and pair.dtype is FLOAT32:
             return "hf32"
-    return pair.dtype.name
+    has_row = pair.dtype.name in standard.rows or "any" in standard.rows
+    return "float32" if pair.dtype is FLOAT64 and not has_row else pair.dtype.name
 
 
 def _is_sound(found: Measured, pair: Pair) -> bool | None:
@@ -174,6 +175,9 @@ def _refuse_nothing_but_nan(report: OutputReport, found: Measured) -> None:
 def _notes(report: OutputReport, pair: Pair, places: Map) -> Iterator[Text]:
     found = report.measured
     assert found is not None
+    if report.rule is not None and pair.dtype is FLOAT64 and report.rule.row == "float32":
+        name = report.rule.standard
+        yield Text(f"{name} has no row for float64: that of float32 is used", f"{name}没有float64一行，使用float32的")
     apart = disagreement(report)
     if apart is not None:
         yield apart

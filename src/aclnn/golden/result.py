@@ -97,7 +97,10 @@ class Comparison:
     reports: list[OutputReport] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.reports.sort(key=lambda report: report.badness, reverse=True)
+        worst: dict[str, tuple[int, float]] = {}  # of each case, so that its outputs stay together
+        for report in self.reports:
+            worst[report.case] = max(report.badness, worst.get(report.case, report.badness))
+        self.reports.sort(key=lambda r: (worst[r.case], r.case, r.badness), reverse=True)
 
     @property
     def compared(self) -> list[OutputReport]:
@@ -116,9 +119,9 @@ class Comparison:
     def sound(self) -> bool | None:
         """Whether every element is within what rounding can explain; None if that cannot be told."""
         found = [r.sound for r in self.compared]
-        if self.errors or False in found:
+        if False in found:
             return False
-        return None if None in found or not found else True
+        return None if None in found or self.errors or not found else True
 
     @property
     def worst(self) -> Worst | None:

@@ -1,15 +1,17 @@
 """Tables of cases: one row names an operator and the sizes and attributes of a call.
 
-op,case,dtype,product,sizes
-aclnnEluBackward,from the output,float16,,shape=128x256 is_result=true alpha=1.5
+op,case,dtype,sizes,views,data,inject
+aclnnEluBackward,from the output,float16,shape=128x256 is_result=true,"gradOutput=0,1@3",uniform:-2:2,selfOrResult=nan:2
 
 `sizes` are the keyword arguments of the operator's case maker (`<op>_case` in ops/): `name=value` separated by blanks,
-with `2x3x4` for a shape, `1,2` for a list, `true`/`false`, and numbers.
+with `2x3x4` for a shape, `1,2` for a list, `true`/`false`, and numbers. `views` are strides and offset of a tensor, in
+elements. `data` and `inject` say what the inputs hold (see draw.py).
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,9 +23,11 @@ from aclnn.base import dtype as dtypes
 from aclnn.base import product as products
 from aclnn.base.product import Product
 from aclnn.base.status import AclnnError, invalid
+from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import Case
+from aclnn.golden.draw import with_data
 
-COLUMNS = ("op", "case", "dtype", "product", "sizes")
+COLUMNS = ("op", "case", "dtype", "product", "sizes", "views", "data", "inject")
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,12 @@ class Row:
     line: int
     name: str
     case: Case
+    cells: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What tells this row from others, whatever line it stands on: it is the same work if the cells are."""
+        return hashlib.sha256(repr((self.cells, self.case.product.key)).encode()).hexdigest()[:16]
 
     @property
     def dtype(self) -> str:
@@ -87,7 +97,29 @@ def _row(line: int, fields: dict[str, str], product: Product) -> Row:
         case = maker(**arguments, product=product)
     except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:
         raise invalid(f"these sizes make no {op.name} case: {error}.") from None
-    return Row(line, fields.get("case") or f"line {line}", case)
+    case = with_data(_with_views(case, fields.get("views", "")), fields.get("data", ""), fields.get("inject", ""))
+    return Row(line, fields.get("case") or f"line {line}", case, tuple(sorted(fields.items())))
+
+
+def _with_views(case: Case, text: str) -> Case:
+    """The case with some tensors laid out otherwise: `name=strides@offset`."""
+    changed = {}
+    for name, layout in _assignments(text):
+        spec = case.values.get(name)
+        strides, _, offset = layout.partition("@")
+        steps = parse(f"{strides},") if strides else ()
+        if not isinstance(spec, TensorSpec):
+            raise invalid(f"{case.op.name} has no tensor {name!r} here.")
+        if len(steps) != spec.rank or not all(isinstance(s, int) for s in steps):
+            raise invalid(f"{name} has rank {spec.rank}, so it needs {spec.rank} strides, not {strides!r}.")
+        changed[name] = spec._replace(strides=steps, offset=_offset(offset), storage=None)
+    return case.but(case.note, **changed) if changed else case
+
+
+def _offset(text: str) -> int:
+    if not (text or "0").isdigit():
+        raise invalid(f"an offset is {text!r}; it must be a whole number of elements.")
+    return int(text or 0)
 
 
 def _assignments(text: str) -> Iterator[tuple[str, str]]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 import math
 
+from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text as Styled
 
 from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, STATUS, Comparison, OutputReport, miss_sentence
 from aclnn.golden.texts import many, number, percent
 
 WIDTH = 100
+_ROWS = 40  # outputs in the table
 _SHOWN = 12  # outputs that are described in full
 _COLOURS = {PASS: "green", FAIL: "red", ERROR: "red", SKIPPED: "yellow"}
 
@@ -26,13 +27,13 @@ def as_text(found: Comparison, lang: str = "en") -> str:
 
 
 def render(found: Comparison, lang: str = "en") -> Group:
-    parts: list[Table | Styled] = [_heading(found, lang), _table(found, lang)]
+    parts = [_heading(found, lang), *_table(found, lang), *_rest(found, lang)]
     wanting = [r for r in found.reports if r.status != PASS or not r.sound or r.notes]
     for report in wanting[:_SHOWN]:
         parts += [Styled.from_markup(line) for line in _details(report, lang)]
     if len(wanting) > _SHOWN:
         rest = len(wanting) - _SHOWN
-        parts.append(Styled(f"… and {many(rest, 'output')} more" if lang == "en" else f"……另有{rest}个输出"))
+        parts.append(Styled(f"\n… and remarks on {rest} more" if lang == "en" else f"\n……另有{rest}个输出有说明"))
     parts.append(Styled(next_step(found, lang)))
     return Group(*parts)
 
@@ -53,22 +54,53 @@ def _answers(found: Comparison, lang: str) -> tuple[str, str]:
 
 
 _HEAD = {
-    "en": ("output", "verdict", "sound", "in tol.", "max abs", "max rel", "cosine", "bits", "error/allowed"),
+    "en": ("output", "verdict", "sound", "in tol.", "max abs", "max rel", "cosine", "bits", "err/allowed"),
     "zh": ("输出", "判定", "可信", "容差内", "最大绝对", "最大相对", "余弦", "有效位", "误差/允许"),
 }
 
 
-def _table(found: Comparison, lang: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for i, name in enumerate(_HEAD[lang]):
-        table.add_column(name, overflow="fold", justify="left" if i < 3 else "right", no_wrap=i > 0)
+def _table(found: Comparison, lang: str) -> list[Styled]:
+    """One line per output, under the name of its case if there are several; too long a name has its own line."""
+    shown = found.reports[:_ROWS]
     many_cases = len({r.case for r in found.reports}) > 1
-    for report in found.reports:
-        name = report.label if many_cases else report.output or report.case
-        colour = _COLOURS[report.status]
-        status = STATUS[report.status].say(lang)
-        table.add_row(escape(name), f"[{colour}]{status}[/]", *_numbers(report, lang))
-    return table
+    names = [f"  {r.output or '-'}" if many_cases else r.output or r.case for r in shown]
+    cells = [(STATUS[r.status].say(lang), *_numbers(r, lang)) for r in shown]
+    head = _HEAD[lang]
+    widths = [max(map(cell_len, column)) for column in zip(head[1:], *cells, strict=True)]
+    room = min(WIDTH - sum(widths) - 2 * len(widths), max(map(cell_len, (head[0], *names))))
+    lines = [Styled(_line(head[0], head[1:], room, widths), "bold")]
+    case = None
+    for report, name, row in zip(shown, names, cells, strict=True):
+        if many_cases and report.case != case:
+            case = report.case
+            lines.append(Styled(case, "bold"))
+        if cell_len(name) > room:
+            lines.append(Styled(name))
+            name = ""
+        line = Styled(_line(name, row, room, widths))
+        line.stylize(_COLOURS[report.status], room + 2, room + 2 + len(row[0]))
+        lines.append(line)
+    return lines
+
+
+def _line(name: str, cells: tuple[str, ...], room: int, widths: list[int]) -> str:
+    """Words to the left, numbers to the right."""
+    parts = [name + " " * (room - cell_len(name))]
+    for i, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        gap = " " * (width - cell_len(cell))
+        parts.append(cell + gap if i < 2 else gap + cell)
+    return "  ".join(parts).rstrip()
+
+
+def _rest(found: Comparison, lang: str) -> list[Styled]:
+    """What the table does not show: never more than a few lines."""
+    rest = found.reports[_ROWS:]
+    if not rest:
+        return []
+    right = sum(r.status == PASS and r.sound is True for r in rest)
+    if lang == "zh":
+        return [Styled(f"……另有{len(rest):,}个输出，其中{right:,}个通过且可信")]
+    return [Styled(f"… and {many(len(rest), 'more output')}, of which {right:,} pass and are sound")]
 
 
 def _numbers(report: OutputReport, lang: str) -> tuple[str, ...]:
@@ -76,7 +108,7 @@ def _numbers(report: OutputReport, lang: str) -> tuple[str, ...]:
     if found is None:
         return ("-",) * 7
     words = {"en": ("yes", "no", "?"), "zh": ("是", "否", "？")}[lang]
-    bits = "all" if math.isinf(found.effective_bits) else f"{found.effective_bits:.1f}"
+    bits = ("all" if lang == "en" else "全部") if math.isinf(found.effective_bits) else f"{found.effective_bits:.1f}"
     worst = number(found.worst.ratio) if found.worst else "0"
     return (
         {True: words[0], False: words[1], None: words[2]}[report.sound],
@@ -91,7 +123,8 @@ def _numbers(report: OutputReport, lang: str) -> tuple[str, ...]:
 
 def _details(report: OutputReport, lang: str) -> list[str]:
     """The lines that say what is wrong with one output, or remarkable about it."""
-    lines = [f"\n[bold]{escape(report.label)}[/]  {report.dtype} {escape(str(list(report.shape)))}".rstrip()]
+    kind = f"  {report.dtype} {escape(str(list(report.shape)))}" if report.dtype else ""
+    lines = [f"\n[bold]{escape(report.label)}[/]{kind}"]
     if report.why is not None:
         lines.append(f"  {STATUS[report.status].say(lang)}: {escape(report.why.say(lang))}")
     lines += [f"  {escape(c.text.say(lang))}" for c in report.criteria if not c.holds]

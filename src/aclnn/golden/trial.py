@@ -16,7 +16,7 @@ from aclnn.runtime import settings
 from aclnn.runtime.executor import Executor
 from aclnn.runtime.plan import make_plan
 
-_BUDGET_SECONDS = 0.2  # repeated runs of a quick case, for a steady time
+STEADY = 0.2  # seconds of repeated runs that give a quick case a steady time
 
 
 @dataclass
@@ -44,8 +44,8 @@ class Trial:
         return "pass" if self.worst <= 1 else "FAIL"
 
 
-def try_case(case: Case, *, check: bool, seed: int = 0, engine: str | None = None) -> Trial:
-    """Fills, plans and runs a case. A refusal is a result, not an exception."""
+def try_case(case: Case, *, check: bool, seed: int = 0, engine: str | None = None, seconds: float = STEADY) -> Trial:
+    """Fills, plans and runs a case, again and again for so many seconds. A refusal is a result, not an exception."""
     trial = Trial(case)
     try:
         plan = make_plan(case.op, case.call, settings.current_engine(engine), settings.current_threads())
@@ -53,7 +53,7 @@ def try_case(case: Case, *, check: bool, seed: int = 0, engine: str | None = Non
         trial.arrays = views(fill(case, seed), case.op)
         given = kept(trial.arrays, case.op)
         executor = Executor(plan, [trial.arrays[a.name] for a in case.op.tensors], repeatable=True)
-        trial.milliseconds = _best_time(executor)
+        trial.milliseconds = _best_time(executor, seconds)
         if check:
             _run_afresh(executor, trial.arrays, given)
             trial.judged = judge(case.op, case.call, trial.arrays, given)
@@ -75,10 +75,10 @@ def _workspace(executor: Executor) -> Array | None:
     return np.empty(executor.workspace_size, np.uint8) if executor.workspace_size else None
 
 
-def _best_time(executor: Executor) -> float:
+def _best_time(executor: Executor, seconds: float) -> float:
     workspace = _workspace(executor)
     best, spent = float("inf"), 0.0
-    while spent < _BUDGET_SECONDS:
+    while spent <= seconds:
         start = time.perf_counter()
         executor.run(workspace)
         took = time.perf_counter() - start

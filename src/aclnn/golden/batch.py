@@ -1,0 +1,181 @@
+"""Running many rows: results appended as they come, so that a stopped run goes on where it was."""
+
+from __future__ import annotations
+
+import csv
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from aclnn.base.status import invalid
+from aclnn.golden.casefile import save_case
+from aclnn.golden.table import Row, read_table
+from aclnn.golden.trial import STEADY, Trial, try_case
+from aclnn.runtime import settings
+
+RESULTS = "results.csv"
+MANY = 50  # rows; beyond, each runs once
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the rows of a table are run."""
+
+    check: bool = False
+    out: Path | None = None
+    seed: int = 0
+    jobs: int = 1
+    resume: bool = False
+    dump_on_fail: bool = False  # save the cases that fail, not every one
+    line: int | None = None  # only this line of the table
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a row did, as a line of the results file."""
+
+    line: int
+    op: str
+    case: str
+    dtype: str
+    kernel: str
+    ms: str
+    error: str
+    verdict: str
+    detail: str
+    key: str
+
+    @property
+    def failed(self) -> bool:
+        return self.verdict in ("FAIL", "error")
+
+
+def run_table(path: Path, options: Options) -> Iterator[Result]:
+    """The results of a table's rows, as they are there; those of an earlier run first if it is resumed."""
+    rows = _chosen(path, options)
+    known = _earlier(options) if options.resume else {}
+    yield from (known[row.key] for row in rows if row.key in known)
+    todo = [row for row in rows if row.key not in known]
+    if options.out is not None:
+        _prepare(options.out, options.resume)
+    results = _in_processes(path, todo, options) if options.jobs > 1 else _here(todo, options)
+    for result in results:
+        if options.out is not None:
+            _append(options.out / RESULTS, result)
+        yield result
+
+
+def count(path: Path, options: Options) -> int:
+    return len(_chosen(path, options))
+
+
+def repro(path: Path, result: Result, options: Options) -> str:
+    """The command that runs this one row again."""
+    check = " --check" if options.check else ""
+    return f"aclnn run {path} --line {result.line} --seed {options.seed}{check}"
+
+
+def _chosen(path: Path, options: Options) -> list[Row]:
+    rows = read_table(path, settings.current_product())
+    if options.line is None:
+        return rows
+    chosen = [row for row in rows if row.line == options.line]
+    if not chosen:
+        raise invalid(
+            f"{path} has no case on line {options.line}; its cases are on lines {rows[0].line}..{rows[-1].line}."
+        )
+    return chosen
+
+
+def _here(rows: Sequence[Row], options: Options) -> Iterator[Result]:
+    seconds = STEADY if len(rows) <= MANY else 0.0
+    return (run_row(row, options, seconds) for row in rows)
+
+
+def run_row(row: Row, options: Options, seconds: float) -> Result:
+    """Runs one row, and saves what is asked for."""
+    trial = try_case(row.case, check=options.check, seed=options.seed + row.line, seconds=seconds)
+    result = _result(row, trial)
+    wanted = result.failed if options.dump_on_fail else True
+    if options.out is not None and trial.error is None and wanted:
+        save_case(options.out / f"{row.line:03d}_{row.case.op.python}.npz", row.case.op, row.case.call, trial.arrays)
+    return result
+
+
+def _result(row: Row, trial: Trial) -> Result:
+    return Result(
+        line=row.line,
+        op=row.case.op.name,
+        case=row.name,
+        dtype=row.dtype,
+        kernel=trial.kernel or "-",
+        ms=f"{trial.milliseconds:.3f}" if trial.error is None else "-",
+        error=f"{trial.worst:.3f}" if trial.judged else "-",
+        verdict=trial.verdict,
+        detail=_detail(trial),
+        key=row.key,
+    )
+
+
+def _detail(trial: Trial) -> str:
+    if trial.error is not None:
+        return trial.error.message
+    wrong = [j for j in trial.judged if not j.sound]
+    return "; ".join(f"{j.name} is {j.worst:.3g} times the allowed error off" for j in wrong)
+
+
+def _in_processes(path: Path, rows: Sequence[Row], options: Options) -> Iterator[Result]:
+    """The same in several processes, each on one thread; rows are read again there, by line."""
+    context = multiprocessing.get_context("spawn")  # a fork would inherit the locks of running threads
+    setting = (settings.current_product().key, settings.current_engine())
+    with ProcessPoolExecutor(options.jobs, context) as pool:
+        waiting: list[Future[Result]] = [pool.submit(_in_process, path, row.line, options, *setting) for row in rows]
+        try:
+            for done in as_completed(waiting):
+                yield done.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+_TABLES: dict[Path, dict[int, Row]] = {}
+
+
+def _in_process(path: Path, line: int, options: Options, product: str, engine: str) -> Result:
+    with ExitStack() as stack:
+        for setting in (settings.product(product), settings.engine(engine), settings.threads(1)):
+            stack.enter_context(setting)  # type: ignore[arg-type]
+        if path not in _TABLES:
+            _TABLES[path] = {row.line: row for row in read_table(path, settings.current_product())}
+        return run_row(_TABLES[path][line], options, 0.0)
+
+
+def _prepare(out: Path, resume: bool) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not resume or not (out / RESULTS).exists():
+            with (out / RESULTS).open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerow(f.name for f in fields(Result))
+    except OSError as error:
+        raise invalid(f"results cannot be written to {out}: {error}.") from None
+
+
+def _append(path: Path, result: Result) -> None:
+    with path.open("a", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerow(astuple(result))
+
+
+def _earlier(options: Options) -> dict[str, Result]:
+    """The results of an earlier run by row; one that failed is run again."""
+    if options.out is None:
+        raise invalid("--resume needs -o: the folder that holds the results so far.")
+    path = options.out / RESULTS
+    if not path.exists():
+        return {}
+    names = [f.name for f in fields(Result)]
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = [line for line in csv.DictReader(file) if set(line) == set(names) and None not in line.values()]
+    found = [Result(**{**line, "line": int(line["line"])}) for line in lines if line["line"].isdigit()]  # type: ignore[arg-type]
+    return {result.key: result for result in found if not result.failed}
