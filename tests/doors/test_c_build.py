@@ -1,4 +1,4 @@
-"""Building the library and finding it (flags, cxx, CMake, pkg-config, set_env.sh), and what is said if a tool is missing."""
+"""Building the library and finding it (flags, cxx, CMake, pkg-config, set_env.sh), and what is said without a tool."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _declaration(op: Op) -> str:
 
 
 def _described(arg: Arg) -> str:
-    role = "out" if arg.out else "in"
+    role = _role(arg).replace("_", " and ")
     return f"//   {arg.name} ({role}{', may be null' if arg.optional else ''}): {arg.en}"
 
 
@@ -151,13 +151,17 @@ aclnnStatus {op.name}(void* workspace, uint64_t workspaceSize, aclOpExecutor* ex
 """
 
 
+def _role(arg: Arg) -> str:
+    return "in_out" if arg.out and arg.given else "out" if arg.out else "in"
+
+
 _WRITERS = {"scalar": "scalar", "int_array": "integers", "bool_array": "flags"}
 
 
 def _written(arg: Arg) -> str:
     """How an argument gets into the signature."""
     if arg.is_tensor:
-        return f'.{"out" if arg.out else "in"}("{arg.name}", {arg.name})'
+        return f'.{_role(arg)}("{arg.name}", {arg.name})'
     if arg.kind in _WRITERS:
         return f'.{_WRITERS[arg.kind]}("{arg.name}", {arg.name})'
     return f".{ {'bool': 'flag', 'double': 'real'}.get(arg.kind, 'integer') }({arg.name})"

@@ -16,7 +16,9 @@ std::string position_text(const char* function, Among among, size_t index) {
 
 const Argument* argument_at(const Executor& executor, Among among, size_t index) {
   for (const Argument& argument : executor.arguments) {
-    const bool counts = among == Among::all || argument.is_output == (among == Among::outputs);
+    const bool counts = among == Among::inputs    ? argument.is_input
+                        : among == Among::outputs ? argument.is_output
+                                                  : true;
     if (counts && index-- == 0) return &argument;
   }
   return nullptr;

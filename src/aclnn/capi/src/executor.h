@@ -36,7 +36,8 @@ struct Part {
 // One tensor or list argument: its parts.
 struct Argument {
   bool is_list;
-  bool is_output;
+  bool is_input;
+  bool is_output;  // may be both: an operator that writes over what it read
   size_t first_part;
   size_t parts;
 };

@@ -95,7 +95,7 @@ aclnnStatus aclnnInplaceEluGetWorkspaceSize(
   void* maker = __builtin_return_address(0);
   return guarded("aclnnInplaceElu", [&] {
     return Planning(kInplaceElu, workspaceSize, executor, maker)
-        .out("selfRef", selfRef)
+        .in_out("selfRef", selfRef)
         .scalar("alpha", alpha)
         .scalar("scale", scale)
         .scalar("inputScale", inputScale)

@@ -51,14 +51,14 @@ Planning::Planning(const Operator& op, uint64_t* workspace_size, aclOpExecutor**
   if (!taken.ok()) failure_ = prefixed(op.name, taken);
 }
 
-Planning& Planning::tensor_argument(const char* name, const aclTensor* tensor, bool is_output) {
+Planning& Planning::tensor_argument(const char* name, const aclTensor* tensor, Role role) {
   if (!failure_.ok()) return *this;
-  arguments_.push_back({false, is_output, parts_.size(), 1});
-  tensor_words(name, -1, tensor, is_output);
+  arguments_.push_back({false, role.is_input, role.is_output, parts_.size(), 1});
+  tensor_words(name, -1, tensor, role.is_output);
   return *this;
 }
 
-Planning& Planning::list_argument(const char* name, const aclTensorList* list, bool is_output) {
+Planning& Planning::list_argument(const char* name, const aclTensorList* list, Role role) {
   if (!failure_.ok()) return *this;
   Members members;
   if (list == nullptr) {
@@ -68,9 +68,9 @@ Planning& Planning::list_argument(const char* name, const aclTensorList* list, b
   } else {
     not_live(name, -1, "aclTensorList", list);
   }
-  arguments_.push_back({true, is_output, parts_.size(), members.handles.size()});
+  arguments_.push_back({true, role.is_input, role.is_output, parts_.size(), members.handles.size()});
   int element = 0;
-  for (const void* handle : members.handles) tensor_words(name, element++, handle, is_output);
+  for (const void* handle : members.handles) tensor_words(name, element++, handle, role.is_output);
   return *this;
 }
 

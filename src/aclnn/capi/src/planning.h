@@ -10,10 +10,11 @@ class Planning {
  public:
   Planning(const Operator& op, uint64_t* workspace_size, aclOpExecutor** executor, void* maker);
 
-  Planning& in(const char* name, const aclTensor* tensor) { return tensor_argument(name, tensor, false); }
-  Planning& out(const char* name, const aclTensor* tensor) { return tensor_argument(name, tensor, true); }
-  Planning& in(const char* name, const aclTensorList* list) { return list_argument(name, list, false); }
-  Planning& out(const char* name, const aclTensorList* list) { return list_argument(name, list, true); }
+  Planning& in(const char* name, const aclTensor* tensor) { return tensor_argument(name, tensor, {true, false}); }
+  Planning& out(const char* name, const aclTensor* tensor) { return tensor_argument(name, tensor, {false, true}); }
+  Planning& in_out(const char* name, const aclTensor* tensor) { return tensor_argument(name, tensor, {true, true}); }
+  Planning& in(const char* name, const aclTensorList* list) { return list_argument(name, list, {true, false}); }
+  Planning& out(const char* name, const aclTensorList* list) { return list_argument(name, list, {false, true}); }
   Planning& scalar(const char* name, const aclScalar* value);
   Planning& integers(const char* name, const aclIntArray* values);
   Planning& flags(const char* name, const aclBoolArray* values);
@@ -25,8 +26,11 @@ class Planning {
   aclnnStatus plan();
 
  private:
-  Planning& tensor_argument(const char* name, const aclTensor* tensor, bool is_output);
-  Planning& list_argument(const char* name, const aclTensorList* list, bool is_output);
+  struct Role {
+    bool is_input, is_output;
+  };
+  Planning& tensor_argument(const char* name, const aclTensor* tensor, Role role);
+  Planning& list_argument(const char* name, const aclTensorList* list, Role role);
   Planning& numbers(Table<Numbers>& table, const char* name, const void* handle, const char* type);
   void tensor_words(const char* name, int element, const void* handle, bool is_output);
   void not_live(const char* name, int element, const char* type, const void* handle);

@@ -31,7 +31,7 @@ ACLNN_CPU_API aclnnStatus aclnnElu(
 
 // The ELU activation, written over its input.
 //
-//   selfRef (out): The input x, then the result y.
+//   selfRef (in and out): The input x, then the result y.
 //   alpha (in): The coefficient of the negative branch.
 //   scale (in): The scale of both branches.
 //   inputScale (in): The scale of the input of exp.
