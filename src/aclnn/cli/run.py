@@ -13,12 +13,13 @@ from aclnn.base.status import invalid
 from aclnn.cli.screen import print_table, progress
 from aclnn.contract.cases import kept
 from aclnn.contract.model import HIDDEN, Op
+from aclnn.golden.batch import Options, Result, count, repro, run_table
 from aclnn.golden.casefile import save_case
-from aclnn.golden.table import Row, parse, read_table
-from aclnn.golden.trial import Trial, try_case
+from aclnn.golden.table import parse
 from aclnn.runtime import settings
 
 _HEAD = ("op", "case", "dtype", "kernel", "ms", "error / allowed", "verdict")
+_MANY = 100  # rows; beyond, only what failed is listed
 
 
 def run(
@@ -32,40 +33,44 @@ def run(
     product: Annotated[str | None, typer.Option(help="The product to check against (default Atlas A2).")] = None,
     engine: Annotated[str | None, typer.Option(help="auto, fast, numpy or reference.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random data.")] = 0,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Processes that share the rows of a table.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run into the same folder stopped.")] = False,
+    dump_on_fail: Annotated[
+        bool, typer.Option("--dump-on-fail", help="Save only the cases that fail, not every one.")
+    ] = False,
+    line: Annotated[int | None, typer.Option(help="Run only the case on this line of the table.")] = None,
 ) -> None:
     """Runs a table of cases, or one operator on files. Exit code 0: all fine; 1: a result is wrong; 2: bad input."""
     with settings.product(settings.current_product(product)), settings.engine(settings.current_engine(engine)):
         if what.lower().endswith(".csv"):
-            raise typer.Exit(_run_table(Path(what), check, out, seed))
+            options = Options(check, out, seed, jobs, resume, dump_on_fail, line)
+            raise typer.Exit(_run_table(Path(what), options))
         _run_operator(ops.find(what), dict(_assignment(a) for a in arg or ()), check, out)
 
 
-def _run_table(path: Path, check: bool, out: Path | None, seed: int) -> int:
-    rows = read_table(path, settings.current_product())
-    trials = []
-    for row in progress(rows, rows, "running"):
-        trial = try_case(row.case, check=check, seed=seed + row.line)
-        if out is not None and trial.error is None:
-            out.mkdir(parents=True, exist_ok=True)
-            save_case(out / f"{row.line:03d}_{row.case.op.python}.npz", row.case.op, row.case.call, trial.arrays)
-        trials.append((row, trial))
-    print_table((_HEAD, [_cells(row, trial) for row, trial in trials]))
-    return _summary(trials, out)
+def _run_table(path: Path, options: Options) -> int:
+    total = count(path, options)
+    results: list[Result] = []
+    try:
+        for result in progress(run_table(path, options), range(total), "running"):
+            results.append(result)
+    except KeyboardInterrupt:
+        hint = "; --resume goes on from here" if options.out is not None else ""
+        print(f"stopped after {len(results)} of {total} rows{hint}")
+        return 1
+    results.sort(key=lambda r: r.line)
+    shown = results if total <= _MANY else [r for r in results if r.failed]
+    if shown:
+        print_table((_HEAD, [(r.op, r.case, r.dtype, r.kernel, r.ms, r.error, r.verdict) for r in shown]))
+    return _summary(path, results, options)
 
 
-def _cells(row: Row, trial: Trial) -> tuple[str, ...]:
-    error = f"{trial.worst:.3f}" if trial.judged else "-"
-    took = f"{trial.milliseconds:.3f}" if trial.error is None else "-"
-    return row.case.op.name, row.name, row.dtype, trial.kernel or "-", took, error, trial.verdict
-
-
-def _summary(trials: list[tuple[Row, Trial]], out: Path | None) -> int:
-    wrong = [(row, t) for row, t in trials if t.verdict in ("FAIL", "error")]
-    for row, trial in wrong:
-        detail = trial.error.message if trial.error else f"{trial.worst:.3g} times the allowed error"
-        print(f"line {row.line} ({row.name}): {detail}")
-    saved = f"; inputs and results are in {out}" if out is not None else ""
-    print(f"{len(trials) - len(wrong)} passed, {len(wrong)} failed{saved}")
+def _summary(path: Path, results: list[Result], options: Options) -> int:
+    wrong = [r for r in results if r.failed]
+    for result in wrong:
+        print(f"line {result.line} ({result.case}): {result.detail}\n  again: {repro(path, result, options)}")
+    saved = f"; results are in {options.out}" if options.out is not None else ""
+    print(f"{len(results) - len(wrong)} passed, {len(wrong)} failed{saved}")
     return 1 if wrong else 0
 
 

@@ -23,7 +23,8 @@ class Case:
     values: Mapping[str, Any]
     product: Product = DEFAULT
     note: str = field(default="", compare=False)
-    data: Mapping[str, Any] = field(default_factory=dict, compare=False)  # contents that matter (batchSizes)
+    data: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """Contents that matter (batchSizes): arrays, or functions of a shape and a generator."""
 
     @property
     def call(self) -> Call:
@@ -80,12 +81,15 @@ def _tensor(spec: TensorSpec, arg: Arg, rng: np.random.Generator, data: Mapping[
 
 
 def _contents(spec: TensorSpec, arg: Arg, rng: np.random.Generator, data: Mapping[str, Any]) -> Any:
-    drawn = _draw(arg.domain, spec.shape, rng)
-    exact = data.get(arg.name, drawn)
-    return exact if np.shape(exact) in ((), spec.shape) else drawn  # a mutated case may no longer fit its data
+    drawn = draw(arg.domain, spec.shape, rng)
+    wanted = data.get(arg.name, drawn)
+    if callable(wanted):
+        return wanted(spec.shape, rng)
+    return wanted if np.shape(wanted) in ((), spec.shape) else drawn  # a mutated case may no longer fit its data
 
 
-def _draw(domain: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def draw(domain: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Random contents of an argument's domain."""
     if domain == "gate":
         return rng.uniform(0.05, 0.95, shape)
     if domain == "tanh":

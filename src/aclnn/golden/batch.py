@@ -101,7 +101,8 @@ def run_row(row: Row, options: Options, seconds: float) -> Result:
     result = _result(row, trial)
     wanted = result.failed if options.dump_on_fail else True
     if options.out is not None and trial.error is None and wanted:
-        save_case(options.out / f"{row.line:03d}_{row.case.op.python}.npz", row.case.op, row.case.call, trial.arrays)
+        path = options.out / f"{row.line:03d}_{row.case.op.python}.npz"
+        save_case(path, row.case.op, row.case.call, trial.arrays, trial.given)
     return result
 
 
@@ -146,7 +147,7 @@ _TABLES: dict[Path, dict[int, Row]] = {}
 def _in_process(path: Path, line: int, options: Options, product: str, engine: str) -> Result:
     with ExitStack() as stack:
         for setting in (settings.product(product), settings.engine(engine), settings.threads(1)):
-            stack.enter_context(setting)  # type: ignore[arg-type]
+            stack.enter_context(setting)
         if path not in _TABLES:
             _TABLES[path] = {row.line: row for row in read_table(path, settings.current_product())}
         return run_row(_TABLES[path][line], options, 0.0)

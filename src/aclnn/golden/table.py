@@ -103,7 +103,7 @@ def _row(line: int, fields: dict[str, str], product: Product) -> Row:
 
 def _with_views(case: Case, text: str) -> Case:
     """The case with some tensors laid out otherwise: `name=strides@offset`."""
-    changed = {}
+    changed: dict[str, Any] = {}
     for name, layout in _assignments(text):
         spec = case.values.get(name)
         strides, _, offset = layout.partition("@")

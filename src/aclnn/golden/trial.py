@@ -27,6 +27,7 @@ class Trial:
     kernel: str = ""
     milliseconds: float = 0.0
     arrays: dict[str, Any] = field(default_factory=dict)
+    given: dict[str, Any] = field(default_factory=dict)  # the same before the run, where it updates in place
     judged: list[Judged] = field(default_factory=list)
     error: AclnnError | None = None
 
@@ -51,12 +52,12 @@ def try_case(case: Case, *, check: bool, seed: int = 0, engine: str | None = Non
         plan = make_plan(case.op, case.call, settings.current_engine(engine), settings.current_threads())
         trial.kernel = plan.kernel
         trial.arrays = views(fill(case, seed), case.op)
-        given = kept(trial.arrays, case.op)
+        trial.given = kept(trial.arrays, case.op)
         executor = Executor(plan, [trial.arrays[a.name] for a in case.op.tensors], repeatable=True)
         trial.milliseconds = _best_time(executor, seconds)
         if check:
-            _run_afresh(executor, trial.arrays, given)
-            trial.judged = judge(case.op, case.call, trial.arrays, given)
+            _run_afresh(executor, trial.arrays, trial.given)
+            trial.judged = judge(case.op, case.call, trial.arrays, trial.given)
     except AclnnError as error:
         trial.error = error
     return trial
