@@ -144,7 +144,7 @@ BAD_TABLES = {
     "empty": ("", "(none)"),
     "only a head": ("op,sizes\n", "has no case"),
     "no such product": ("op,product\naclnnEluBackward,A9\n", "there is no product 'A9'"),
-    "binary": ("\x00\x01\x02", "columns"),
+    "binary": ("\x00\x01\x02", "cases.csv"),
 }
 
 

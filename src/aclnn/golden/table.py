@@ -69,8 +69,10 @@ def read_table(path: Path, product: Product) -> list[Row]:
 
 def _fields(text: str, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")]
-    reader = csv.reader(line for _, line in lines)
-    table = list(reader)
+    try:
+        table = list(csv.reader(line for _, line in lines))
+    except csv.Error as error:
+        raise invalid(f"{path} is no table: {error}.") from None
     head = [h.strip() for h in table[0]] if table else []
     unknown = [h for h in head if h not in COLUMNS]
     if "op" not in head or unknown:
