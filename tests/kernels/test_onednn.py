@@ -29,7 +29,7 @@ def _needs_onednn() -> None:
 
 
 def found_with(path: str) -> str:
-    program = "from aclnn.kernels import onednn\nfound = onednn._found()\nprint(found if isinstance(found, str) else found.path)"
+    program = "from aclnn.kernels.onednn import _found\nprint(getattr(_found(), 'path', _found()))"
     environment = {**os.environ, "ACLNN_ONEDNN": path}
     command = [sys.executable, "-c", program]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()

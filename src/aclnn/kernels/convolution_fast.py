@@ -10,6 +10,7 @@ from aclnn.base.rounding import KEEP
 from aclnn.contract.call import Call
 from aclnn.kernels import convolution_layouts, jit, onednn, sums
 from aclnn.kernels.convolution import convolution_backward_numpy
+from aclnn.kernels.convolution_layouts import Layouts
 from aclnn.kernels.convolution_program import Parts, Problem, Tensor, build, grouped, window_of
 from aclnn.kernels.ports import Port, entrance, exit_
 from aclnn.kernels.program import Buffer, Recent, Session, aligned
@@ -38,10 +39,7 @@ def convolution_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
         return Refusal("a tensor is empty")
     if not _wanted(call):
         return Refusal("it computes gradInput and gradWeight, of which none is wanted")
-    try:
-        return _prepared(call, threads)
-    except (onednn.OneDnnError, jit.NoNativeCodeError) as reason:
-        return Refusal(str(reason))
+    return prepared(call, threads)
 
 
 @kernel("aclnnConvolutionBackward", "numba", engine="fast", too_small=too_small)
@@ -77,15 +75,23 @@ def _wanted(call: Call) -> tuple[str, ...]:
     return tuple(name for name, on in zip(OUTPUTS, call["outputMask"], strict=False) if on)
 
 
-def _prepared(call: Call, threads: int) -> Prepared:
+def prepared(call: Call, threads: int, layouts: Layouts | None = None) -> Prepared | Refusal:
+    """The plan of a call that is not empty, with the layouts of the table unless they are given."""
+    try:
+        return _prepared(call, threads, layouts)
+    except (onednn.OneDnnError, jit.NoNativeCodeError) as reason:
+        return Refusal(str(reason))
+
+
+def _prepared(call: Call, threads: int, layouts: Layouts | None) -> Prepared:
     dtype = _compute(call)
     ports = _ports(call, dtype, threads)
     problem = _problem(call, dtype, ports, threads)
-    layouts = convolution_layouts.choose(problem)
+    chosen = layouts or convolution_layouts.choose(problem)
     bias = sums.plan(call["gradOutput"], 1, call["gradBias"], threads) if call["outputMask"][2] else None
 
     def parts() -> Parts:
-        return programs.get((problem, layouts), lambda: build(problem, *layouts))
+        return programs.get((problem, chosen), lambda: build(problem, *chosen))
 
     def instantiate() -> Run:
         return Execution(call, parts(), ports, problem, bias).run

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
+from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT
 
 log = logging.getLogger("aclnn")
 
-SLOTS = 4  # of a block, before the arguments: items, items per chunk, omp_get_thread_num, omp_get_num_threads
 POINTER = {FLOAT32: "F", FLOAT16: "H", BFLOAT16: "B"}
 """The letter of a pointer to elements. float16 travels as int16 and bfloat16 as uint16; see nopython.half."""
 
@@ -42,7 +42,11 @@ class NoNativeCodeError(Exception):
 
 
 class Entry:
-    """Native code `void entry(int64 *block)`: its address, and the same as a Python function that drops the GIL."""
+    """Native code `void entry(int64 *block)`: its address, and the same as a Python function that drops the GIL.
+
+    A block has: items, items per chunk, the addresses of omp_get_thread_num and omp_get_num_threads (0: this thread
+    does everything), then the arguments.
+    """
 
     __slots__ = ("address", "call")
 
@@ -87,14 +91,21 @@ def _compile(name: str, types: str) -> bytes:
     if numba.config.DISABLE_JIT:
         raise NoNativeCodeError("numba is disabled (NUMBA_DISABLE_JIT)")
     module, _, function = name.rpartition(".")
-    text = getattr(import_module(f"aclnn.kernels.nopython.{module}"), function)
-    arguments = [_numba_type(numba.types, letter) for letter in "ii" + types]
-    compiled = numba.cfunc(numba.types.void(*arguments), error_model="numpy")(text)
+    try:
+        text = getattr(import_module(f"aclnn.kernels.nopython.{module}"), function)
+        arguments = [_numba_type(numba.types, letter) for letter in "ii" + types]
+        compiled = numba.cfunc(numba.types.void(*arguments), error_model="numpy")(text)
+        return _machine_code(compiled.inspect_llvm(), compiled.native_name.removeprefix("cfunc."), types)
+    except Exception as error:  # another numba may say no in any way; the next kernel serves
+        log.warning("%s(%s) cannot be compiled: %s", name, types, error)
+        raise NoNativeCodeError(f"numba cannot compile {name} ({type(error).__name__})") from error
+
+
+def _machine_code(text: str, kernel: str, types: str) -> bytes:
     llvm = _llvm()
     # The wrapper that numba adds would call into Python if the text raised, which it cannot: out with it.
-    code = re.sub(r"^define [^\n]*@cfunc\..*?^}$", "", compiled.inspect_llvm(), flags=re.DOTALL | re.MULTILINE)
-    whole = llvm.parse_assembly(code)
-    whole.link_in(llvm.parse_assembly(_entry_code(compiled.native_name.removeprefix("cfunc."), types)))
+    whole = llvm.parse_assembly(re.sub(r"^define [^\n]*@cfunc\..*?^}$", "", text, flags=re.DOTALL | re.MULTILINE))
+    whole.link_in(llvm.parse_assembly(_entry_code(kernel, types)))
     for symbol in (*whole.functions, *whole.global_variables):
         if not symbol.is_declaration and symbol.name != _ENTRY:
             symbol.linkage = "internal"  # numba's are common or weak, which the linker of object code does not take
@@ -130,10 +141,10 @@ def _entry_code(target: str, types: str) -> str:
     def slot(i: int) -> Any:
         return b.load(b.gep(entry.args[0], [word(i)]))
 
-    lo, hi = _share(b, *(slot(i) for i in range(SLOTS)))
+    lo, hi = _share(b, *(slot(i) for i in range(FIRST_ARGUMENT)))
     given = []
     for i, (letter, kind) in enumerate(zip(types, kinds, strict=True)):
-        value = slot(SLOTS + i)
+        value = slot(FIRST_ARGUMENT + i)
         if letter == "f":  # the slot holds the bits of a float32
             value = b.bitcast(b.trunc(value, ir.IntType(32)), kind)
         given.append(b.inttoptr(value, kind) if letter.isupper() else value)

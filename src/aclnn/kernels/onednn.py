@@ -10,7 +10,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import Sequence
-from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, files
 from typing import Any, NamedTuple
@@ -57,6 +57,9 @@ _SIGNATURES: dict[str, Sequence[Any]] = {
     "primitive_attr_create": (POINTER(c_void_p),),
     "primitive_attr_set_scratchpad_mode": (c_void_p, c_int),
     "primitive_attr_set_fpmath_mode": (c_void_p, c_int),
+    "primitive_attr_set_post_ops": (c_void_p, c_void_p),
+    "post_ops_create": (POINTER(c_void_p),),
+    "post_ops_append_sum": (c_void_p, c_float, c_int, c_int),
     "primitive_desc_query": (c_void_p, c_int, c_int, c_void_p),
     "primitive_desc_destroy": (c_void_p,),
     "primitive_create": (POINTER(c_void_p), c_void_p),
@@ -83,10 +86,17 @@ class Library:
         self._check()
         self.limits = threads.Limits.of(self.functions)
         self.engine = self.made("engine_create", _CPU, 0)
-        self.attributes = self.made("primitive_attr_create")
-        self.check(self.functions.dnnl_primitive_attr_set_scratchpad_mode(self.attributes, _USER_SCRATCH))
-        # An environment variable can make bfloat16 the default arithmetic of float32 primitives.
-        self.check(self.functions.dnnl_primitive_attr_set_fpmath_mode(self.attributes, _STRICT))
+        self.attributes, self.adding = self._attributes(), self._attributes()
+        sum_ = self.made("post_ops_create")
+        self.check(self.functions.dnnl_post_ops_append_sum(sum_, 1.0, 0, 0))
+        self.check(self.functions.dnnl_primitive_attr_set_post_ops(self.adding, sum_))
+
+    def _attributes(self) -> int:
+        """Scratch is the caller's; and float32 is float32, whatever environment variables say of bfloat16."""
+        made = self.made("primitive_attr_create")
+        self.check(self.functions.dnnl_primitive_attr_set_scratchpad_mode(made, _USER_SCRATCH))
+        self.check(self.functions.dnnl_primitive_attr_set_fpmath_mode(made, _STRICT))
+        return made
 
     def _declare(self) -> None:
         for name, arguments in _SIGNATURES.items():
@@ -224,10 +234,10 @@ def reorder(source: Layout, target: Layout) -> Primitive:
     return Primitive("reorder", source.handle, lib.engine, target.handle, lib.engine, lib.attributes)
 
 
-def matmul(a: Layout, b: Layout, c: Layout) -> Primitive:
-    """C[m, n] = A[m, k]·B[k, n]."""
+def matmul(a: Layout, b: Layout, c: Layout, add: bool = False) -> Primitive:
+    """C[m, n] = A[m, k]·B[k, n], added to what C has if `add`."""
     lib = library()
-    return Primitive("matmul", lib.engine, a.handle, b.handle, None, c.handle, lib.attributes)
+    return Primitive("matmul", lib.engine, a.handle, b.handle, None, c.handle, lib.adding if add else lib.attributes)
 
 
 class Window(NamedTuple):

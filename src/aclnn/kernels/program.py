@@ -170,15 +170,19 @@ class Session:
         for buffer, address in tensors:
             self._point(buffer.number, address)
 
+    def forget(self, buffer: Buffer) -> None:
+        """Says that others have pointed a buffer elsewhere."""
+        self._at[buffer.number] = 0
+
     def _point(self, number: int, address: int) -> None:
         if self._at[number] != address:
             self._lib.check(self._lib.functions.dnnl_memory_set_data_handle(self.memory[number], address))
             self._at[number] = address
 
-    def run(self) -> None:
-        """Executes every step, on the threads the program was made for."""
+    def run(self, steps: slice = slice(None)) -> None:
+        """Executes every step, or some of them, on the threads the program was made for."""
         lib = onednn.library()  # refuses after a fork
         execute = lib.functions.dnnl_primitive_execute
         with lib.limits.held_at(self.program.threads):
-            for primitive, arguments in self.steps:
+            for primitive, arguments in self.steps[steps]:
                 lib.check(execute(primitive.handle, self.stream, len(arguments), arguments))

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels import jit
+from aclnn.kernels.nopython.agreed import COLUMN_TILE
 from aclnn.kernels.strides import merged
 from aclnn.kernels.threads import Work, worth
 
-WIDTH = 128  # columns that nopython.sums does together
 PER_THREAD = 32768  # elements that pay for waking a thread
 
 
@@ -38,7 +38,7 @@ def plan(source: TensorSpec, axis: int, target: TensorSpec, threads: int) -> Sum
     if item_step == 1 and steps[-1] != 1:  # the items lie side by side
         table = _table([*sizes, 1], [*steps, 0])
         arguments = [0, count, 0, target.strides[0], len(sizes) + 1, *_places(table, len(sizes) + 1)]
-        return Sums(jit.load("sums.down_columns", kinds), -(-count // WIDTH), arguments, team, table)
+        return Sums(jit.load("sums.down_columns", kinds), -(-count // COLUMN_TILE), arguments, team, table)
     table = _table(sizes, steps)
     arguments = [0, item_step, 0, target.strides[0], len(sizes), *_places(table, len(sizes))]
     return Sums(jit.load("sums.along_rows", kinds), count, arguments, team, table)

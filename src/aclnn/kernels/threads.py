@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
-from aclnn.kernels.jit import SLOTS, Entry
+from aclnn.kernels.jit import Entry
+from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT
 
 _NAME = "libgomp.so.1"
 _process = os.getpid()
@@ -103,28 +104,30 @@ class Work:
         keep: object = None,  # memory that arguments point to
     ):
         self.threads, self._keep = threads, keep
-        self._entry = entry
-        self._block = (ctypes.c_int64 * (SLOTS + len(arguments)))()
+        self.entry = entry
+        self._block = (ctypes.c_int64 * (FIRST_ARGUMENT + len(arguments)))()
         self.address = ctypes.addressof(self._block)
         self._block[0], self._block[1] = items, chunk
         for i, value in enumerate(arguments):
-            self._block[SLOTS + i] = value if isinstance(value, int) else bits_of(value)
+            self._block[FIRST_ARGUMENT + i] = value if isinstance(value, int) else bits_of(value)
 
     def point(self, first: int, *addresses: int) -> None:
         """Sets the arguments from `first` on."""
-        for i, address in enumerate(addresses, SLOTS + first):
+        for i, address in enumerate(addresses, FIRST_ARGUMENT + first):
             self._block[i] = address
 
+    def arm(self) -> int:
+        """Makes the block fit for the threads that can be had now, and says how many they are."""
+        threads, omp = usable(self.threads), runtime()
+        self._block[2], self._block[3] = (0, 0) if threads == 1 or omp is None else (omp.who, omp.how_many)
+        return threads
+
     def run(self) -> None:
-        omp = runtime()
-        threads = usable(self.threads)
-        block = self._block
+        threads, omp = self.arm(), runtime()
         if threads == 1 or omp is None:
-            block[2] = 0
-            self._entry.call(self.address)
+            self.entry.call(self.address)
         else:
-            block[2], block[3] = omp.who, omp.how_many
-            omp.parallel(self._entry.address, self.address, threads, 0)
+            omp.parallel(self.entry.address, self.address, threads, 0)
 
 
 def bits_of(value: float) -> int:

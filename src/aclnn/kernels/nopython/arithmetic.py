@@ -77,6 +77,14 @@ def expm1(x: Any) -> Any:
 
 
 @register_jitable
+def tanh(x: Any) -> Any:
+    """tanh within 3 units in the last place: −t ÷ (t + 2) with t = e^(−2|x|) − 1, which keeps the digits of small x."""
+    t = expm1(f32(-2.0) * abs(x))
+    size = -t / (t + f32(2.0))
+    return size if x >= f32(0.0) else -size
+
+
+@register_jitable
 def _reduced(x: Any) -> Any:
     """e^r − 1 for x = n·ln2 + r, and n in two halves."""
     x = f32(-104.0) if x < f32(-104.0) else x

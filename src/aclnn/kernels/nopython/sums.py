@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
+from aclnn.kernels.nopython.agreed import COLUMN_TILE
 from aclnn.kernels.nopython.arithmetic import use_widest_vectors
 from aclnn.kernels.nopython.half import floats, read, write
 from aclnn.kernels.nopython.walk import row_start
 
 ADDITIONS = 16  # in a row
 LANES = 64  # sums kept side by side along a row
-WIDTH = 128  # columns done together
 LEVELS = 40  # of the counter: 2^40 runs
-COLUMN_LEVELS = LEVELS * WIDTH
+COLUMN_LEVELS = LEVELS * COLUMN_TILE
 
 
 def along_rows(
@@ -55,18 +55,18 @@ def along_rows(
 def down_columns(
     lo: int, hi: int, source: Any, columns: int, target: Any, target_step: int, rank: int, sizes: Any, steps: Any
 ) -> None:
-    """target[column] = Σ of source[row, column] over all rows. Items are WIDTH columns that lie side by side.
+    """target[column] = Σ of source[row, column] over all rows. Items are COLUMN_TILE columns that lie side by side.
 
     Rows are described by sizes[rank] and steps[rank], whose last entry stands for the columns and is not looked at.
     """
     use_widest_vectors()
-    sums, counter = floats(WIDTH), floats(COLUMN_LEVELS)
+    sums, counter = floats(COLUMN_TILE), floats(COLUMN_LEVELS)
     rows = 1
     for d in range(rank - 1):
         rows *= sizes[d]
     for item in range(lo, hi):
-        first = item * WIDTH
-        count = min(WIDTH, columns - first)
+        first = item * COLUMN_TILE
+        count = min(COLUMN_TILE, columns - first)
         for runs in range(-(-rows // ADDITIONS)):
             clear(sums, count)
             for row in range(runs * ADDITIONS, min(rows, (runs + 1) * ADDITIONS)):

@@ -1,0 +1,96 @@
+"""The convolution over time on oneDNN.
+
+(time, batch, channels) is a picture of `time` rows and `batch` columns with the channels last, and the kernel is one
+column wide: a two-dimensional convolution on exactly the layout oneDNN computes in, without a copy.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from aclnn.base.geometry import Array
+from aclnn.base.tensor import TensorSpec
+from aclnn.contract.call import Call
+from aclnn.kernels import jit
+from aclnn.kernels.convolution_fast import prepared
+from aclnn.kernels.convolution_program import LAST
+from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
+
+FEW = 300_000  # products of a gradient: below, numpy takes less than loading oneDNN and making its primitives
+TENSORS = ("self", "input", "weight", "gradInput", "gradWeight")
+
+
+def too_small(call: Call) -> str | None:
+    products = call["self"].size * math.prod(call["weight"].shape[:2])
+    return f"{products} products are fewer than {FEW}" if products < FEW else None
+
+
+@kernel("aclnnConvTbcBackward", "onednn", engine="fast", too_small=too_small)
+def conv_tbc_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
+    if call["self"].dtype not in jit.POINTER:
+        return Refusal("it takes float32, float16 and bfloat16")
+    if any(call[name].is_empty for name in TENSORS):
+        return Refusal("a tensor is empty")
+    plan = prepared(_as_convolution(call), threads, (LAST, LAST))
+    if isinstance(plan, Refusal):
+        return plan
+
+    def instantiate() -> Run:
+        convolve = plan.instantiate()
+
+        def run(
+            workspace: Array | None,
+            grad_output: Array,
+            input: Array,
+            weight: Array,
+            bias: Array,
+            grad_input: Array,
+            grad_weight: Array,
+            grad_bias: Array,
+        ) -> None:
+            pictures = [_picture(a) for a in (grad_output, input)]
+            results = [_picture(grad_input), _kernel(grad_weight), grad_bias]
+            convolve(workspace, *pictures, _kernel(weight), *results)
+
+        return run
+
+    return Prepared(instantiate, plan.workspace_size)
+
+
+def _picture(array: Array) -> Array:
+    """(time, batch, channels) as (1, channels, time, batch)."""
+    return np.transpose(array, (2, 0, 1))[np.newaxis]
+
+
+def _kernel(array: Array) -> Array:
+    """(taps, channels in, channels out) as (channels out, channels in, taps, 1)."""
+    return np.transpose(array, (2, 1, 0))[..., np.newaxis]
+
+
+def _as_convolution(call: Call) -> Call:
+    def picture(spec: TensorSpec) -> TensorSpec:
+        (t, b, c), (per_t, per_b, per_c) = spec.shape, spec.strides
+        return spec._replace(shape=(1, c, t, b), strides=(spec.size, per_c, per_t, per_b))
+
+    def kernel_of(spec: TensorSpec) -> TensorSpec:
+        (taps, in_, out), (per_tap, per_in, per_out) = spec.shape, spec.strides
+        return spec._replace(shape=(out, in_, taps, 1), strides=(per_out, per_in, per_tap, 1))
+
+    values = {
+        "gradOutput": picture(call["self"]),
+        "input": picture(call["input"]),
+        "weight": kernel_of(call["weight"]),
+        "gradInput": picture(call["gradInput"]),
+        "gradWeight": kernel_of(call["gradWeight"]),
+        "gradBias": call["gradBias"],
+        "stride": (1, 1),
+        "padding": (call["pad"], 0),
+        "dilation": (1, 1),
+        "transposed": False,
+        "groups": 1,
+        "outputMask": (True, True, True),
+        "cubeMathType": call["cubeMathType"],
+    }
+    return Call(values, call.product)

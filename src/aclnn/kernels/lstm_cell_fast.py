@@ -1,0 +1,55 @@
+"""The LSTM cell on one compiled loop: float32, float16 and bfloat16."""
+
+from __future__ import annotations
+
+import ctypes
+
+from aclnn.base.geometry import Array
+from aclnn.base.tensor import TensorSpec
+from aclnn.contract.call import Call
+from aclnn.kernels import jit
+from aclnn.kernels.nopython.agreed import CELL_TILE
+from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
+from aclnn.kernels.strides import address
+from aclnn.kernels.threads import Work, worth
+
+FEW = 1024  # elements of a state: below, whole-array numpy takes a few microseconds, and no compiler has to be loaded
+PER_THREAD = 4096  # that pay for waking a thread
+TENSORS = ("gradHyOptional", "gradCOptional", "cx", "cy", "storage", "gradGatesOut", "gradCxOut")
+
+
+def too_small(call: Call) -> str | None:
+    size = call["cx"].size
+    return f"{size} elements are fewer than {FEW}" if size < FEW else None
+
+
+@kernel("aclnnThnnFusedLstmCellBackward", "numba", engine="fast", too_small=too_small)
+def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
+    specs: list[TensorSpec | None] = [call[name] for name in TENSORS]
+    cx: TensorSpec = call["cx"]
+    if cx.dtype not in jit.POINTER or cx.is_empty:
+        return Refusal("it takes float32, float16 and bfloat16, and no empty tensor")
+    for name, spec in zip(TENSORS, specs, strict=True):
+        if spec is not None and spec.strides[1] != 1 and spec.shape[1] != 1:
+            return Refusal(f"the columns of {name} do not lie side by side")
+    try:
+        entry = jit.load("lstm_cell.backward", jit.POINTER[cx.dtype] * 8 + "Iiiiii")
+    except jit.NoNativeCodeError as reason:
+        return Refusal(str(reason))
+    (batch, hidden), bias = cx.shape, call["gradBiasOut"] if call["hasBias"] else None
+    steps = [s.strides[0] if s is not None else 0 for s in specs] + [bias.strides[0] if bias is not None else 0]
+    table = (ctypes.c_int64 * 8)(*steps)
+    given = [call["gradHyOptional"] is not None, call["gradCOptional"] is not None, bias is not None]
+    arguments = [0] * 8 + [ctypes.addressof(table), batch, hidden, *map(int, given)]
+    tiles, team = -(-hidden // CELL_TILE), worth(cx.size, PER_THREAD, threads)
+
+    def instantiate() -> Run:
+        work = Work(entry, tiles, 1, arguments, team, table)
+
+        def run(workspace: Array | None, *tensors: Array | None) -> None:
+            work.point(0, *(0 if t is None else address(t) for t in tensors))
+            work.run()
+
+        return run
+
+    return Prepared(instantiate)

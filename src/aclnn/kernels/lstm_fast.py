@@ -1,0 +1,43 @@
+"""LSTM on compiled loops and oneDNN matrix products: float32, float16 and bfloat16, sequences of any length.
+
+Per layer and direction: a walk over the steps makes the gradients of the gates, [T·B, 4H] in float32, with one small
+product per step; then three products over the whole sequence make dx and the gradients of the weights.
+"""
+
+from __future__ import annotations
+
+from aclnn.contract.call import Call
+from aclnn.kernels import jit, onednn
+from aclnn.kernels.lstm_execution import Execution
+from aclnn.kernels.lstm_plan import Plan, sizes_of
+from aclnn.kernels.registry import Prepared, Refusal, kernel
+
+FEW = 200_000  # multiplications: below, numpy takes less than loading oneDNN and making its primitives
+UNIT_STRIDE = ("dy", "i", "g", "f", "o", "c", "tanhc")
+
+
+def too_small(call: Call) -> str | None:
+    if call["i"][0].is_empty:
+        return "there is nothing to multiply"
+    s = sizes_of(call)
+    products = s.rows * 4 * s.hidden * (s.hidden + s.features)
+    return f"{products} products are fewer than {FEW}" if products < FEW else None
+
+
+@kernel("aclnnLstmBackward", "onednn", engine="fast", too_small=too_small)
+def lstm_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
+    if call["input"].dtype not in jit.POINTER:
+        return Refusal("it takes float32, float16 and bfloat16")
+    if call["input"].is_empty or call["i"][0].is_empty:
+        return Refusal("a tensor is empty")
+    for name in UNIT_STRIDE:
+        if any(spec.strides[-1] != 1 and spec.shape[-1] != 1 for spec in call.specs(name)):
+            return Refusal(f"the features of {name} do not lie side by side")
+    if call["hx"][1].strides[-1] != 1 and call["hx"][1].shape[-1] != 1:
+        return Refusal("the features of hx[1] do not lie side by side")
+    try:
+        plan = Plan(call, threads)
+        size = plan.memory().arena.size
+    except (onednn.OneDnnError, jit.NoNativeCodeError) as reason:
+        return Refusal(str(reason))
+    return Prepared(lambda: Execution(plan).run, size)

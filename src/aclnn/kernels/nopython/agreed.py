@@ -1,0 +1,35 @@
+"""Numbers that kernel texts and the code that launches them must agree on. Imports nothing."""
+
+from __future__ import annotations
+
+FIRST_ARGUMENT = 4  # of a block: before it are items, chunk and two addresses; see kernels.jit
+
+COLUMN_TILE = 128  # columns that sums.down_columns does together
+PRODUCT_TILE = 64  # columns that lstm.row_product does together
+CELL_TILE = 64  # columns that lstm_cell.backward does together
+
+# The table of lstm.walk, by position.
+(
+    STEPS,
+    REVERSE,
+    PARALLEL,  # address of GOMP_parallel
+    GATES,  # entry of lstm.gates, its block and threads
+    GATES_BLOCK,
+    GATES_THREADS,
+    SET_HANDLE,  # addresses of two oneDNN functions
+    EXECUTE,
+    PRIMITIVE,  # dh_made = grad·w_hh; 0 if lstm.row_product does it
+    STREAM,
+    ARGUMENTS,
+    ARGUMENT_COUNT,
+    GRAD_MEMORY,  # the memory object that follows grad
+    PRODUCT,  # entry of lstm.row_product, its block and threads
+    PRODUCT_BLOCK,
+    PRODUCT_THREADS,
+    STATUS,  # what oneDNN answered: 0 if all went well
+    MADE,  # how many sequences have their dh from the last product
+    TABLE_SIZE,
+) = range(19)
+
+# Arguments of lstm.gates, by position: the first seven move from step to step, and so does grad.
+MOVING, C_BEFORE, GRAD, ACTIVE, MADE_BEFORE, KNOWN = 7, 5, 12, 14, 15, 16

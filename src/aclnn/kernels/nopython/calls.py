@@ -1,0 +1,78 @@
+"""Calling functions by address: other kernels, libgomp, oneDNN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, register_jitable
+
+_WORD, _SMALL = ir.IntType(64), ir.IntType(32)
+
+
+@intrinsic
+def call_entry(context: Any, function: Any, block: Any) -> Any:
+    """function(block)"""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_WORD])
+        b.call(b.inttoptr(args[0], kind.as_pointer()), [args[1]])
+        return ctx.get_dummy_value()
+
+    return types.void(types.int64, types.int64), code
+
+
+@intrinsic
+def call_parallel(context: Any, function: Any, entry: Any, block: Any, threads: Any) -> Any:
+    """GOMP_parallel(entry, block, threads, 0)"""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_WORD, _WORD, _SMALL, _SMALL])
+        given = [args[1], args[2], b.trunc(args[3], _SMALL), _SMALL(0)]
+        b.call(b.inttoptr(args[0], kind.as_pointer()), given)
+        return ctx.get_dummy_value()
+
+    return types.void(*[types.int64] * 4), code
+
+
+@intrinsic
+def set_data_handle(context: Any, function: Any, memory: Any, address: Any) -> Any:
+    """dnnl_memory_set_data_handle(memory, address)"""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_SMALL, [_WORD, _WORD])
+        return b.sext(b.call(b.inttoptr(args[0], kind.as_pointer()), args[1:]), _WORD)
+
+    return types.int64(*[types.int64] * 3), code
+
+
+@intrinsic
+def execute(context: Any, function: Any, primitive: Any, stream: Any, count: Any, arguments: Any) -> Any:
+    """dnnl_primitive_execute(primitive, stream, count, arguments)"""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        kind = ir.FunctionType(_SMALL, [_WORD, _WORD, _SMALL, _WORD])
+        given = [args[1], args[2], b.trunc(args[3], _SMALL), args[4]]
+        return b.sext(b.call(b.inttoptr(args[0], kind.as_pointer()), given), _WORD)
+
+    return types.int64(*[types.int64] * 5), code
+
+
+@register_jitable
+def launch(parallel: int, entry: int, block: int, threads: int) -> None:
+    """Runs a kernel on `threads` threads: on this one alone if it is one. Its block says the same."""
+    if threads == 1:
+        call_entry(entry, block)
+    else:
+        call_parallel(parallel, entry, block, threads)
+
+
+@intrinsic
+def pointer(context: Any, address: Any) -> Any:
+    """The int64 numbers at an address."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.inttoptr(args[0], _WORD.as_pointer())
+
+    return types.CPointer(types.int64)(types.int64), code

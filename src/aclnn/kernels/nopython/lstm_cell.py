@@ -1,0 +1,76 @@
+"""The LSTM cell backward: gates, cell state and bias in one pass. The formulas are those of ops/lstm_cell.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aclnn.kernels.nopython.agreed import CELL_TILE
+from aclnn.kernels.nopython.arithmetic import fma, tanh, use_widest_vectors
+from aclnn.kernels.nopython.half import floats, read, write
+from aclnn.kernels.nopython.sums import ADDITIONS, LEVELS, clear, counter_add, counter_total
+
+ONE, ZERO = np.float32(1), np.float32(0)
+SUMS = 4 * CELL_TILE  # of the four gates, side by side
+SUM_LEVELS = LEVELS * SUMS
+
+
+def backward(
+    lo: int,
+    hi: int,
+    grad_h: Any,
+    grad_c: Any,
+    cx: Any,
+    cy: Any,
+    storage: Any,
+    grad_gates: Any,
+    grad_cx: Any,
+    grad_bias: Any,
+    steps: Any,
+    batch: int,
+    hidden: int,
+    has_h: int,
+    has_c: int,
+    has_bias: int,
+) -> None:
+    """Items are CELL_TILE columns of the whole batch; steps[8]: from cell to cell in each tensor, and of the bias.
+
+    The bias adds up the unrounded gradients, in runs as nopython.sums does.
+    """
+    use_widest_vectors()
+    sums, counter = floats(SUMS), floats(SUM_LEVELS)
+    for tile in range(lo, hi):
+        first = tile * CELL_TILE
+        count = min(CELL_TILE, hidden - first)
+        clear(sums, SUMS)
+        for b in range(batch):
+            at = (b * steps[0] + first, b * steps[1] + first, b * steps[2] + first, b * steps[3] + first)
+            stored, to, to_c = b * steps[4] + first, b * steps[5] + first, b * steps[6] + first
+            for j in range(count):
+                dh = read(grad_h, at[0] + j) if has_h else ZERO
+                dc = read(grad_c, at[1] + j) if has_c else ZERO
+                i, f = read(storage, stored + j), read(storage, stored + hidden + j)
+                g, o = read(storage, stored + 2 * hidden + j), read(storage, stored + 3 * hidden + j)
+                t = tanh(read(cy, at[3] + j))
+                dc = fma(dh, o * ((ONE - t) * (ONE + t)), dc)
+                of_i, of_f = dc * (g * i * (ONE - i)), dc * (read(cx, at[2] + j) * f * (ONE - f))
+                of_g, of_o = dc * (i * ((ONE - g) * (ONE + g))), dh * (t * o * (ONE - o))
+                write(grad_gates, to + j, of_i)
+                write(grad_gates, to + hidden + j, of_f)
+                write(grad_gates, to + 2 * hidden + j, of_g)
+                write(grad_gates, to + 3 * hidden + j, of_o)
+                write(grad_cx, to_c + j, dc * f)
+                sums[j] += of_i
+                sums[CELL_TILE + j] += of_f
+                sums[2 * CELL_TILE + j] += of_g
+                sums[3 * CELL_TILE + j] += of_o
+            if has_bias and (b + 1) % ADDITIONS == 0:
+                counter_add(counter, b // ADDITIONS, sums, SUMS)
+                clear(sums, SUMS)
+        if has_bias:
+            counter_add(counter, batch // ADDITIONS, sums, SUMS)
+            counter_total(counter, batch // ADDITIONS + 1, sums, SUMS)
+            for gate in range(4):
+                for j in range(count):
+                    write(grad_bias, (gate * hidden + first + j) * steps[7], sums[gate * CELL_TILE + j])

@@ -1,0 +1,57 @@
+"""The convolution over time on oneDNN."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import aclnn
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
+from aclnn.contract.cases import fill, views
+from aclnn.golden.sound import judge
+from aclnn.ops.conv_tbc import conv_tbc_backward_case
+from tests.harness import call
+
+pytest.importorskip("numba")
+
+
+@settings(max_examples=200)
+@given(
+    time=st.integers(1, 30),
+    batch=st.integers(1, 5),
+    in_channels=st.sampled_from([1, 3, 16, 33]),
+    out_channels=st.sampled_from([1, 4, 16, 40]),
+    kernel=st.integers(1, 5),
+    pad=st.integers(0, 4),
+    dtype=st.sampled_from([FLOAT32, FLOAT16, BFLOAT16]),
+    threads=st.integers(1, 3),
+    specials=st.lists(st.sampled_from([np.nan, np.inf, -np.inf])),
+)
+def test_any_sizes_and_values(specials: list[float], threads: int, **sizes: int) -> None:
+    assume(sizes["time"] + 2 * sizes["pad"] >= sizes["kernel"])
+    case = conv_tbc_backward_case(**sizes)  # type: ignore[arg-type]
+    filled, rng = fill(case), np.random.default_rng(len(specials))
+    for value in specials[:3]:
+        view = filled[("self", "input", "weight")[rng.integers(3)]].view
+        view[tuple(rng.choice([0, n - 1]) for n in view.shape)] = value  # ends meet padding
+    with aclnn.threads(threads):
+        call(case, filled, engine="fast")
+    for output in judge(case.op, case.call, views(filled, case.op)):
+        assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
+
+
+def test_float32_needs_no_copy_of_the_data() -> None:
+    """All three tensors lie as oneDNN computes: the workspace holds weights and scratch, not the sequences."""
+    case = conv_tbc_backward_case(400, 8, 64, 64, 3, 1)
+    filled = fill(case)
+    plan = aclnn.conv_tbc_backward._plan(
+        {a.name: filled[a.name] for a in case.op.inputs},
+        tuple(filled[a.name] for a in case.op.outputs),
+        case.product,
+        None,
+        False,
+    )
+    assert plan.kernel == "onednn"
+    assert plan.workspace_size < filled["input"].view.nbytes

@@ -1,0 +1,142 @@
+"""What holds for every fast kernel: every case is right or refused with a reason, and comes out the same every time."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn import ops
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
+from aclnn.contract.cases import Case, fill
+from aclnn.kernels import jit
+from aclnn.ops.conv_tbc import conv_tbc_backward_case
+from aclnn.ops.convolution import convolution_backward_case
+from aclnn.ops.elu import elu_backward_case
+from aclnn.ops.lstm import lstm_backward_case
+from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
+from tests.harness import assert_sound, bits, call
+
+pytest.importorskip("numba")
+
+BACKWARD = [op for op in ops.all_ops() if op.name.endswith("Backward")]
+CASES = [pytest.param(c, id=f"{op.name}-{i}-{c.note}") for op in BACKWARD for i, c in enumerate(ops.cases(op))]
+REASONS = ("it takes", "empty", "do not lie side by side", "none is wanted", "gradBias alone", "one of float32")
+
+LARGE = [
+    *(elu_backward_case((67, 1031), 1.3, 0.7, 1.1, dtype=d) for d in (FLOAT32, FLOAT16, BFLOAT16)),
+    *(thnn_fused_lstm_cell_backward_case(70, 130, dtype=d) for d in (FLOAT32, FLOAT16)),
+    *(
+        convolution_backward_case(batch=4, in_channels=24, out_channels=32, size=14, padding=1, dtype=d)
+        for d in (FLOAT32, FLOAT16, BFLOAT16)
+    ),
+    *(conv_tbc_backward_case(50, 4, 24, 32, 3, 1, dtype=d) for d in (FLOAT32, FLOAT16, BFLOAT16)),
+    *(lstm_backward_case(9, 6, 20, 40, 2, True, dtype=d) for d in (FLOAT32, FLOAT16)),
+    lstm_backward_case(9, 6, 20, 40, batch_first=True, lengths=(9, 8, 8, 4, 1, 0)),
+    lstm_backward_case(12, 1, 30, 70),
+]
+NAMES = [f"{c.op.python}-{i}" for i, c in enumerate(LARGE)]
+
+
+def refusal(case: Case) -> str | None:
+    """What the fast engine says if it does not take a case."""
+    try:
+        executor(case, fill(case), "fast")
+    except aclnn.AclnnError as refused:
+        return refused.message
+    return None
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_is_right_or_refused_with_a_reason(case: Case, threads: int) -> None:
+    with aclnn.threads(threads), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # advice about dropout
+        reason = refusal(case)
+        if reason is None:
+            assert_sound(case, "fast")
+        else:
+            assert any(known in reason for known in REASONS), reason
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("case", LARGE, ids=NAMES)
+def test_large_cases_are_taken_and_right(case: Case, threads: int) -> None:
+    with aclnn.threads(threads):
+        assert_sound(case, "fast", seed=threads)
+        assert executor(case, fill(case)).kernel in ("onednn", "numba")
+
+
+def executor(case: Case, filled: dict[str, Any], engine: str = "auto") -> aclnn.Executor:
+    given = {a.name: filled[a.name] for a in case.op.inputs}
+    out = tuple(filled[a.name] for a in case.op.outputs)
+    return getattr(aclnn, case.op.python)._plan(given, out, case.product, engine, True)
+
+
+@pytest.mark.parametrize("case", LARGE, ids=NAMES)
+def test_same_bits_run_after_run_in_any_workspace(case: Case) -> None:
+    found = set()
+    for shift in (0, 8, 24):
+        filled = fill(case, 4)
+        plan = executor(case, filled)
+        for _ in range(2):
+            plan.run(np.full(plan.workspace_size + shift, 0xFF, np.uint8)[shift:])
+            found.add(tuple(bits(case, filled)))
+    assert len(found) == 1
+
+
+def launch_side_by_side(case: Case, launches: int) -> None:
+    """Two threads run one plan on their own data, each result must have the bits of a run alone."""
+    with aclnn.threads(2):
+        alone = []
+        for seed in range(2):
+            filled = fill(case, seed)
+            call(case, filled)
+            alone.append(bits(case, filled))
+        wrong: list[int] = []
+
+        def work(seed: int) -> None:
+            with aclnn.threads(2):
+                filled = fill(case, seed)
+                plan = executor(case, filled)
+                workspace = np.empty(plan.workspace_size, np.uint8)
+                for _ in range(launches):
+                    plan.run(workspace)
+                    if bits(case, filled) != alone[seed]:
+                        wrong.append(seed)
+
+        workers = [threading.Thread(target=work, args=(seed,)) for seed in range(2)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("case", LARGE, ids=NAMES)
+def test_two_threads_at_once(case: Case) -> None:
+    launch_side_by_side(case, 20)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", LARGE, ids=NAMES)
+def test_two_threads_ten_thousand_times(case: Case) -> None:
+    launch_side_by_side(case, 10_000)
+
+
+def test_the_set_of_compiled_signatures_is_closed() -> None:
+    """A kernel is compiled for the element types of its tensors and for nothing else: no shape or stride adds code."""
+    for case in LARGE:
+        assert_sound(case, "fast")
+    before = set(jit._LOADED)
+    for case in LARGE[:3]:
+        assert_sound(elu_backward_case((4001,), 2.0, dtype=case.values["gradOutput"].dtype), "fast")
+    assert_sound(convolution_backward_case(batch=1, in_channels=7, out_channels=5, size=30, stride=2), "fast")
+    assert_sound(lstm_backward_case(5, 3, 30, 20, 3, has_bias=False), "fast")
+    assert set(jit._LOADED) == before
+    letters = {key.rpartition("-")[2] for key in before}
+    assert all(set(types) <= set("ifIFHB") for types in letters)

@@ -1,0 +1,71 @@
+"""The LSTM cell on one compiled loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import aclnn
+from aclnn.base.dtype import FLOAT16, FLOAT32, DType
+from aclnn.contract.cases import fill, views
+from aclnn.golden.sound import judge
+from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
+from tests.harness import bits, call
+
+pytest.importorskip("numba")
+
+
+@settings(max_examples=200)
+@given(
+    batch=st.sampled_from([1, 2, 15, 16, 17, 33, 300]),
+    hidden_size=st.sampled_from([1, 7, 16, 63, 64, 65, 130]),
+    has_bias=st.booleans(),
+    has_grad_hy=st.booleans(),
+    has_grad_cy=st.booleans(),
+    dtype=st.sampled_from([FLOAT32, FLOAT16]),
+    specials=st.lists(st.sampled_from([np.nan, np.inf, -np.inf, 1e-6, 20.0])),
+)
+def test_any_sizes_and_values(specials: list[float], **sizes: object) -> None:
+    case = thnn_fused_lstm_cell_backward_case(**sizes)  # type: ignore[arg-type]
+    filled, rng = fill(case), np.random.default_rng(len(specials))
+    for value in specials[:5]:
+        view = filled[("cx", "cy", "storage")[rng.integers(3)]].view
+        view[tuple(rng.integers(n) for n in view.shape)] = value
+    call(case, filled, engine="fast")
+    for output in judge(case.op, case.call, views(filled, case.op)):
+        assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16], ids=str)
+def test_same_bits_on_any_number_of_threads(dtype: DType) -> None:
+    case = thnn_fused_lstm_cell_backward_case(100, 500, dtype=dtype)
+    found = set()
+    for threads in (1, 2, 5):
+        with aclnn.threads(threads):
+            filled = fill(case, 2)
+            call(case, filled, engine="fast")
+            found.add(tuple(bits(case, filled)))
+    assert len(found) == 1
+
+
+def test_the_hyperbolic_tangent_is_within_three_units() -> None:
+    """grad_gates of o is tanh(cy) where grad_hy is 4 and o is 1/2."""
+    cy = np.concatenate([np.linspace(-12, 12, 40_000), 10.0 ** np.linspace(-38, 1, 20_000)]).astype(np.float32)
+    cy = cy.reshape(4, -1)
+    storage = np.zeros((4, 4 * cy.shape[1]), np.float32)
+    storage[:, 3 * cy.shape[1] :] = 0.5
+    gates, _, _ = aclnn.thnn_fused_lstm_cell_backward(np.full_like(cy, 4), None, cy, cy, storage, True, engine="fast")
+    exact = np.tanh(cy.astype(np.float64))
+    units = np.abs(gates[:, 3 * cy.shape[1] :] - exact) / np.spacing(np.abs(exact).astype(np.float32))
+    assert units.max() <= 3
+
+
+def test_an_even_sum_of_equal_terms_is_within_the_bound() -> None:
+    case = thnn_fused_lstm_cell_backward_case(20_000, 1)
+    filled = fill(case)
+    for name in ("gradHyOptional", "gradCOptional", "cx", "cy", "storage"):
+        filled[name].view[...] = 0.7
+    call(case, filled, engine="fast")
+    assert all(output.sound for output in judge(case.op, case.call, views(filled, case.op)))

@@ -1,0 +1,127 @@
+"""The LSTM on compiled loops and oneDNN: any sizes and lengths, NaN in what takes no part, one sequence alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import aclnn
+from aclnn.base.dtype import FLOAT16, FLOAT32
+from aclnn.contract.cases import Case, fill, views
+from aclnn.golden.sound import judge
+from aclnn.kernels import onednn
+from aclnn.ops.lstm import lstm_backward_case
+from tests.harness import call
+from tests.ops.test_lstm import lengths
+
+pytest.importorskip("numba")
+
+
+@st.composite
+def cases(draw: st.DrawFn, variable: bool) -> Case:
+    """Sizes around the tiles and vectors of the kernels."""
+    steps, batch = draw(st.integers(1, 7)), draw(st.integers(1, 6))
+    return lstm_backward_case(
+        steps=steps,
+        batch=batch,
+        input_size=draw(st.sampled_from([1, 3, 16, 33])),
+        hidden_size=draw(st.sampled_from([1, 5, 16, 40, 67])),
+        layers=draw(st.integers(1, 3)),
+        bidirectional=draw(st.booleans()),
+        has_bias=draw(st.booleans()),
+        batch_first=draw(st.booleans()),
+        lengths=draw(lengths(steps, batch)) if variable else None,
+        dtype=draw(st.sampled_from([FLOAT32, FLOAT16])),
+    )
+
+
+def assert_all_sound(case: Case, filled: dict[str, Any]) -> None:
+    for output in judge(case.op, case.call, views(filled, case.op)):
+        assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
+
+
+@settings(max_examples=100)
+@given(cases(variable=False), st.integers(1, 3), st.integers(0, 9))
+def test_any_sizes(case: Case, threads: int, seed: int) -> None:
+    filled = fill(case, seed)
+    with aclnn.threads(threads):
+        call(case, filled, engine="fast")
+    assert_all_sound(case, filled)
+
+
+@settings(max_examples=150)
+@given(cases(variable=True), st.integers(0, 9))
+def test_what_takes_no_part_is_not_read(case: Case, seed: int) -> None:
+    filled, clean = fill(case, seed), fill(case, seed)
+    active = case.data["batchSizesOptional"]
+    for name in ("input", "dy", "i", "g", "f", "o", "h", "c", "tanhc"):
+        for tensor in filled[name] if isinstance(filled[name], list) else [filled[name]]:
+            batch_first = case.values["batchFirst"] and name in ("input", "dy")
+            view = tensor.view.swapaxes(0, 1) if batch_first else tensor.view
+            for t, count in enumerate(active):
+                view[t, count:] = np.nan
+    call(case, filled, engine="fast")
+    call(case, clean, engine="reference")
+    found, expected = views(filled, case.op), views(clean, case.op)
+    for name in ("dxOut", "dhPrevOut", "dcPrevOut"):
+        assert np.isfinite(found[name]).all(), name
+        assert (found[name] == 0).sum() >= (expected[name] == 0).sum()
+    assert all(np.isfinite(d).all() for d in found["dparamsOut"])
+    for name in case.op.by_name:
+        if not case.op.by_name[name].out:
+            filled[name] = clean[name]
+    assert_all_sound(case, filled)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_weight_that_is_not_finite_does_not_reach_what_takes_no_part(value: float) -> None:
+    case = lstm_backward_case(4, 3, 20, 20, lengths=(4, 2, 0))
+    filled = fill(case)
+    for weight in filled["params"][:2]:
+        weight.view[3, 3] = value
+    call(case, filled, engine="fast")
+    dx, dh = filled["dxOut"].view, filled["dhPrevOut"].view
+    assert (dx[2:, 1] == 0).all()
+    assert (dx[:, 2] == 0).all()
+    assert (dh[0, 2] == filled["dh"].view[0, 2]).all()
+    assert_all_sound(case, filled)
+
+
+@pytest.mark.parametrize("name", ["input", "dy", "dh", "dc"])
+def test_nan_reaches_what_depends_on_it(name: str) -> None:
+    case = lstm_backward_case(4, 3, 20, 20, layers=2, bidirectional=True)
+    filled = fill(case)
+    filled[name].view[..., 1, 3] = np.nan
+    call(case, filled, engine="fast")
+    assert_all_sound(case, filled)
+
+
+def test_long_sequences_stay_within_the_bound() -> None:
+    case = lstm_backward_case(steps=120, batch=2, input_size=8, hidden_size=48)
+    filled = fill(case)
+    call(case, filled, engine="fast")
+    assert_all_sound(case, filled)
+
+
+def test_without_onednn_the_numpy_kernel_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> onednn.Library:
+        raise onednn.OneDnnError("oneDNN cannot be loaded (not there)")
+
+    monkeypatch.setattr(onednn, "library", absent)
+    aclnn.cache_clear()
+    case = lstm_backward_case(6, 5, 31, 41)
+    filled = fill(case)
+    plan = aclnn.lstm_backward._plan(
+        {a.name: filled[a.name] for a in case.op.inputs},
+        tuple(filled[a.name] for a in case.op.outputs),
+        case.product,
+        None,
+        False,
+    )
+    assert plan.kernel == "numpy"
+    assert plan.refused == (("onednn", "oneDNN cannot be loaded (not there)"),)
+    aclnn.cache_clear()
