@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from aclnn.capi import prefix
-from tests.doors.toolchain import PROGRAMS, built, compile_and_run, compile_program, needs_compiler, run_program
+from tests.doors.toolchain import (
+    PROGRAMS,
+    WAYS_TO_LEAVE,
+    built,
+    compile_and_run,
+    compile_program,
+    needs_compiler,
+    run_program,
+)
 
 pytestmark = needs_compiler
 
@@ -33,18 +41,7 @@ def exits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_program(PROGRAMS / "exits.cpp", tmp_path_factory.mktemp("exits"))
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "in_flight",
-        "freed_in_flight",
-        "exit_from_another_thread",
-        "static_destructor",
-        "fork_after_use",
-        "fork_before_use",
-        "first_thread_ends",
-    ],
-)
+@pytest.mark.parametrize("mode", WAYS_TO_LEAVE)
 def test_the_process_ends_as_it_asked(mode: str, exits: Path) -> None:
     ended = run_program([exits, mode])
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, "", "")

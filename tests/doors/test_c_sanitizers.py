@@ -14,7 +14,7 @@ import pytest
 
 from aclnn.capi import interpreter
 from aclnn.capi.build import INCLUDE, SOURCES, recorded
-from tests.doors.toolchain import PROGRAMS, needs_compiler
+from tests.doors.toolchain import PROGRAMS, WAYS_TO_LEAVE, needs_compiler
 
 pytestmark = [needs_compiler, pytest.mark.long]
 
@@ -73,6 +73,26 @@ def test_program_is_clean(kind: str, program: str, objects: Objects, tmp_path: P
     target = str(tmp_path / program)
     run([*compiler(kind), str(PROGRAMS / f"{program}.cpp"), *objects(kind), "-ldl", "-o", target])
     assert run([target], **ENVIRONMENT).endswith("fine\n")
+
+
+@pytest.mark.parametrize("program", SUITE)
+def test_program_is_clean_with_python_inside(program: str, objects: Objects, tmp_path: Path) -> None:
+    """Python itself leaks at exit, so leaks are counted by the handle counters of the programs alone."""
+    ours = [made for made in objects("address") if not made.endswith("/c_engine.o")]
+    target = str(tmp_path / program)
+    run([*compiler("address"), str(PROGRAMS / f"{program}.cpp"), *ours, "-ldl", "-o", target])
+    assert run([target], **ENVIRONMENT | {"ASAN_OPTIONS": "detect_leaks=0"}).endswith("fine\n")
+
+
+@pytest.mark.parametrize("python_inside", [False, True])
+def test_every_way_to_leave_is_clean(python_inside: bool, objects: Objects, tmp_path: Path) -> None:
+    ours = [made for made in objects("address") if not (python_inside and made.endswith("/c_engine.o"))]
+    target = str(tmp_path / "exits")
+    run([*compiler("address"), str(PROGRAMS / "exits.cpp"), *ours, "-ldl", "-o", target])
+    env = {**os.environ, **ENVIRONMENT, "ASAN_OPTIONS": "detect_leaks=0"}
+    for mode in WAYS_TO_LEAVE:
+        ended = subprocess.run([target, mode], capture_output=True, text=True, timeout=120, env=env)
+        assert (ended.returncode, ended.stderr) == (7, ""), f"{mode}: {ended.stdout}{ended.stderr[-4000:]}"
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")

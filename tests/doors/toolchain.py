@@ -24,6 +24,17 @@ needs_compiler = pytest.mark.skipif(
     reason="the C door needs Linux, g++ and a shared libpython",
 )
 
+WAYS_TO_LEAVE = (
+    "in_flight",
+    "freed_in_flight",
+    "exit_from_another_thread",
+    "static_destructor",
+    "fork_after_use",
+    "fork_before_use",
+    "first_thread_ends",
+)
+"""The modes of exits.cpp."""
+
 SAMPLES = {
     "elu": "004",
     "convolution": "003",

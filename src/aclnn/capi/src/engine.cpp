@@ -39,7 +39,10 @@ const Engine* start_once(Outcome* reason) {
 }  // namespace
 
 const Engine* engine(Outcome* reason) {
-  if (const Engine* other = replacement.load(std::memory_order_acquire)) return other;
+  if (const Engine* other = replacement.load(std::memory_order_acquire)) {
+    engine_started();
+    return other;
+  }
   if (const Engine* started = python_engine.load(std::memory_order_acquire)) return started;
   return start_once(reason);
 }
@@ -48,8 +51,5 @@ const Engine* engine(Outcome* reason) {
 
 extern "C" void aclnn_cpu_use_engine(const aclnn_cpu::Engine* engine) {
   aclnn_cpu::replacement.store(engine);
-  if (engine != nullptr) {
-    aclnn_cpu::engine_started();
-    aclnn_cpu::register_exit_hook();
-  }
+  if (engine != nullptr) aclnn_cpu::register_exit_hook();
 }

@@ -7,6 +7,7 @@
 #include "aclnn/acl_meta.h"
 #include "check.h"
 #include "errors.h"
+#include "small.h"
 #include "table.h"
 
 namespace aclnn_cpu {
@@ -19,8 +20,8 @@ constexpr int64_t open_storage = -1;  // the program did not say how large the s
 }  // namespace word
 
 struct Tensor {
-  std::vector<int64_t> words;
-  std::vector<int64_t> storage_sizes;
+  Small<word::sizes + 2 * 8> words;
+  Small<8> storage_sizes;
   void* data = nullptr;
 };
 

@@ -1,5 +1,5 @@
 // aclTensor: made, read, destroyed.
-#include <limits>
+#include <algorithm>
 
 #include "acl/acl.h"
 #include "facts.h"
@@ -44,19 +44,18 @@ struct Given {
   void* data;
 };
 
-// Whether sizes can be a shape at all; fails for `function` if not.
+// What is wrong with sizes that cannot be a shape.
+std::string shape_fault(const int64_t* sizes, uint64_t rank) {
+  if (sizes == nullptr) return "is null but " + text_of(rank) + " dimensions are announced.";
+  if (rank > kMostDimensions) return "has " + text_of(rank) + " dimensions; it must have at most 32.";
+  return "is " + shape_text(sizes, rank) + "; sizes must be at least 0 and the bytes must fit into 63 bits.";
+}
+
 bool is_shape(const char* function, const char* argument, const int64_t* sizes, uint64_t rank, int64_t itemsize) {
-  const std::string start = std::string(function) + ": " + argument;
-  if (rank > 0 && sizes == nullptr) {
-    fail(ACLNN_ERR_PARAM_NULLPTR, start + " is null but " + text_of(rank) + " dimensions are announced.");
-  } else if (rank > kMostDimensions) {
-    fail(ACLNN_ERR_PARAM_INVALID, start + " has " + text_of(rank) + " dimensions; it must have at most 32.");
-  } else if (span_of(sizes, rank, itemsize) < 0) {
-    fail(ACLNN_ERR_PARAM_INVALID,
-         start + " is " + shape_text(sizes, rank) + "; sizes must be at least 0 and the bytes must fit into 63 bits.");
-  } else {
-    return true;
-  }
+  const bool is_null = rank > 0 && sizes == nullptr;
+  if (!is_null && rank <= kMostDimensions && span_of(sizes, rank, itemsize) >= 0) return true;
+  const int code = is_null ? ACLNN_ERR_PARAM_NULLPTR : ACLNN_ERR_PARAM_INVALID;
+  fail(code, std::string(function) + ": " + argument + " " + shape_fault(sizes, rank));
   return false;
 }
 
@@ -66,14 +65,13 @@ bool describe(const char* function, const Given& given, Tensor* tensor) {
   if (!is_shape(function, "viewDims", given.sizes, given.rank, unit)) return false;
   const bool storage_is_open = given.storage_sizes == nullptr && given.storage_rank == 0;
   if (!storage_is_open && !is_shape(function, "storageDims", given.storage_sizes, given.storage_rank, unit)) return false;
-  auto& words = tensor->words;
-  words.resize(word::sizes + 2 * given.rank);
+  int64_t* words = tensor->words.make(word::sizes + 2 * given.rank);
   words[word::rank] = static_cast<int64_t>(given.rank);
   words[word::dtype] = given.dtype;
   words[word::format] = given.format;
   words[word::offset] = given.offset;
   words[word::storage] = storage_is_open ? word::open_storage : elements_of(given.storage_sizes, given.storage_rank);
-  int64_t* sizes = words.data() + word::sizes;
+  int64_t* sizes = words + word::sizes;
   int64_t* strides = sizes + given.rank;
   int64_t step = 1;
   for (uint64_t axis = given.rank; axis-- > 0;) {
@@ -81,7 +79,7 @@ bool describe(const char* function, const Given& given, Tensor* tensor) {
     strides[axis] = given.strides == nullptr ? step : given.strides[axis];
     step *= sizes[axis] == 0 ? 1 : sizes[axis];
   }
-  if (!storage_is_open) tensor->storage_sizes.assign(given.storage_sizes, given.storage_sizes + given.storage_rank);
+  if (!storage_is_open) tensor->storage_sizes.assign(given.storage_sizes, given.storage_rank);
   tensor->data = given.data;
   return true;
 }
@@ -147,21 +145,21 @@ aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
 aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum) {
   return read("aclGetViewShape", tensor, viewDims != nullptr && viewDimsNum != nullptr, [&](const Tensor& found) {
     const size_t rank = static_cast<size_t>(found.words[word::rank]);
-    hand_out(found.words.data() + word::sizes, rank, viewDims, viewDimsNum);
+    hand_out(found.words.begin() + word::sizes, rank, viewDims, viewDimsNum);
   });
 }
 
 aclnnStatus aclGetViewStrides(const aclTensor* tensor, int64_t** strides, uint64_t* stridesNum) {
   return read("aclGetViewStrides", tensor, strides != nullptr && stridesNum != nullptr, [&](const Tensor& found) {
     const size_t rank = static_cast<size_t>(found.words[word::rank]);
-    hand_out(found.words.data() + word::sizes + rank, rank, strides, stridesNum);
+    hand_out(found.words.begin() + word::sizes + rank, rank, strides, stridesNum);
   });
 }
 
 aclnnStatus aclGetStorageShape(const aclTensor* tensor, int64_t** storageDims, uint64_t* storageDimsNum) {
   const bool has_places = storageDims != nullptr && storageDimsNum != nullptr;
   return read("aclGetStorageShape", tensor, has_places, [&](const Tensor& found) {
-    hand_out(found.storage_sizes.data(), found.storage_sizes.size(), storageDims, storageDimsNum);
+    hand_out(found.storage_sizes.begin(), found.storage_sizes.size(), storageDims, storageDimsNum);
   });
 }
 
