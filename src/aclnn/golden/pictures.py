@@ -113,7 +113,7 @@ def heatmap(plane: Slice, axes: tuple[Text, ...]) -> str:
     body.append(_cross(plane, size))
     down, across = (axes[a] for a in plane.axes)
     text = Text(f"down: {down.en}, across: {across.en}", f"纵向：{down.zh}，横向：{across.zh}")
-    width, height = max(220, int(columns * size) + 1), int(rows * size) + 20
+    width, height = max(7 * len(text.en), int(columns * size) + 1), int(rows * size) + 20  # room for the caption
     body.append(both(text, f'x="0" y="{height - 4}"'))
     return _svg(width, height, Text("the slice of the worst element", "最差元素所在切片"), "".join(body), "heatmap")
 
