@@ -48,11 +48,11 @@ class CCall:
         with aclnn.product(self.case.product):
             return int(phase1(*self.arguments, ctypes.byref(self.size), ctypes.byref(self.executor)))
 
-    def run(self) -> int:
+    def run(self, stream: ctypes.c_void_p | None = None) -> int:
         self.workspace = np.empty(self.size.value, np.uint8)
         address = self.workspace.ctypes.data if self.size.value else None
         run = getattr(self.lib, self.case.op.name)
-        return int(run(ctypes.c_void_p(address), self.size, self.executor, None))
+        return int(run(ctypes.c_void_p(address), self.size, self.executor, stream))
 
     def outcome(self) -> tuple[int, str]:
         """Both phases and the synchronization: the first code that is not 0, and the message."""

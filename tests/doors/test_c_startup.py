@@ -111,6 +111,25 @@ def test_from_ctypes_in_the_same_python(how: str, library: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "0 \n" + COMPUTED, "")
 
 
+def test_python_ends_with_work_in_flight(library: Path) -> None:
+    """Python closes the doors before it takes itself apart: the workers are done, and nobody comes back."""
+    once = FROM_CTYPES.replace("{how}", "CDLL")
+    busy = """
+n, kept = 1 << 18, []
+shape, big, result = four(n), (ctypes.c_float * n)(), (ctypes.c_float * n)()
+for i in range(40):
+    stream = ctypes.c_void_p()
+    if i % 10 == 0: lib.aclrtCreateStream(ctypes.byref(stream))
+    assert lib.aclnnEluBackwardGetWorkspaceSize(tensor(big), scalar, scalar, scalar, ctypes.c_bool(False), tensor(big),
+        tensor(result), ctypes.byref(size), ctypes.byref(executor)) == 0
+    kept.append(scratch := ctypes.create_string_buffer(size.value + 1))
+    assert lib.aclnnEluBackward(scratch, size, executor, stream) == 0
+"""
+    for _ in range(3):
+        ended = run_program([sys.executable, "-c", once + busy, library])
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "0 \n" + COMPUTED, "")
+
+
 def test_from_ctypes_in_the_same_version_without_our_packages(library: Path) -> None:
     """The bare interpreter below a virtual environment finds the environment's packages through the library."""
     bare = Path(sys.base_prefix) / "bin" / f"python{VERSION}"
