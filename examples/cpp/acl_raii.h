@@ -74,17 +74,15 @@ class Memory {
 // A dense float32 tensor with device memory of its own.
 class Tensor {
  public:
-  explicit Tensor(Shape shape, aclFormat format = ACL_FORMAT_ND) : shape_(std::move(shape)), memory_(4 * size()) {
-    handle_ = aclCreateTensor(shape_.data(), shape_.size(), ACL_FLOAT, nullptr, 0, format, shape_.data(),
-                              shape_.size(), memory_.get());
-    if (handle_ == nullptr) throw std::runtime_error(aclGetRecentErrMsg());
-  }
+  explicit Tensor(Shape shape, aclFormat format = ACL_FORMAT_ND)
+      : shape_(std::move(shape)), format_(format), memory_(4 * size()), handle_(new_handle()) {}
   Tensor(Shape shape, const std::vector<float>& values, aclFormat format = ACL_FORMAT_ND)
       : Tensor(std::move(shape), format) {
     write(values);
   }
   Tensor(Tensor&& other) noexcept
-      : shape_(other.shape_), memory_(std::move(other.memory_)), handle_(std::exchange(other.handle_, nullptr)) {}
+      : shape_(other.shape_), format_(other.format_), memory_(std::move(other.memory_)),
+        handle_(std::exchange(other.handle_, nullptr)) {}
   ~Tensor() { aclDestroyTensor(handle_); }
 
   size_t size() const {
@@ -95,6 +93,14 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   aclTensor* get() const { return handle_; }
   void* address() const { return memory_.get(); }
+
+  // Another aclTensor on the same memory, for an owner of its own.
+  aclTensor* new_handle() const {
+    aclTensor* made = aclCreateTensor(shape_.data(), shape_.size(), ACL_FLOAT, nullptr, 0, format_, shape_.data(),
+                                      shape_.size(), memory_.get());
+    if (made == nullptr) throw std::runtime_error(aclGetRecentErrMsg());
+    return made;
+  }
 
   void write(const std::vector<float>& values) {
     check(aclrtMemcpy(memory_.get(), memory_.bytes(), values.data(), 4 * values.size(), ACL_MEMCPY_HOST_TO_DEVICE),
@@ -109,8 +115,9 @@ class Tensor {
 
  private:
   Shape shape_;
+  aclFormat format_;
   Memory memory_;
-  aclTensor* handle_ = nullptr;
+  aclTensor* handle_;
 };
 
 // An owner for every other kind of object: its handle and the function that destroys it.
@@ -135,10 +142,10 @@ inline Owned<aclIntArray> integers(const Shape& values) {
   return {aclCreateIntArray(values.data(), values.size()), aclDestroyIntArray};
 }
 
-// A list destroys its members too, and they their own later: destroying twice is harmless.
+// A list destroys its members, so it gets handles of its own.
 inline Owned<aclTensorList> list(const std::vector<const Tensor*>& tensors) {
   std::vector<const aclTensor*> handles;
-  for (const Tensor* tensor : tensors) handles.push_back(tensor->get());
+  for (const Tensor* tensor : tensors) handles.push_back(tensor->new_handle());
   return {aclCreateTensorList(handles.data(), handles.size()), aclDestroyTensorList};
 }
 
