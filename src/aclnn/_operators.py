@@ -201,7 +201,8 @@ class _ConvolutionBackward(Operator):
 
     grad_output: Gradient of the forward's output: batch, output channels, spatial axes.
     input: The forward's input: batch, input channels, spatial axes.
-    weight: The kernel: output channels, input channels per group, spatial axes; transposed: input channels, output channels per group, spatial axes.
+    weight: The kernel: output channels, input channels per group, spatial axes; transposed: input channels, output
+        channels per group, spatial axes.
     bias_sizes: The shape of the bias: its number of channels. Read only if outputMask[2].
     stride: The step of the kernel, per axis.
     padding: Padding of both ends, per axis; in 2-D also up, down, left, right.
@@ -303,7 +304,8 @@ class _Convolution(Operator):
     """A convolution in one, two or three dimensions, plain or transposed.
 
     input: The input: batch, input channels, spatial axes.
-    weight: The kernel: output channels, input channels per group, spatial axes; transposed: input channels, output channels per group, spatial axes.
+    weight: The kernel: output channels, input channels per group, spatial axes; transposed: input channels, output
+        channels per group, spatial axes.
     bias: What is added to each output channel; null is nothing.
     stride: The step of the kernel, per axis.
     padding: Padding of both ends, per axis; in 2-D also up, down, left, right.

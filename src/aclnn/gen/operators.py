@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from textwrap import fill, indent
+
 from aclnn import ops
 from aclnn.contract.model import HIDDEN, Arg, Op
+
+_WIDTH = 116  # of a line, less the four columns that a docstring is indented by
 
 _TYPES = {
     "tensor": "A",
@@ -92,4 +96,6 @@ def _type(arg: Arg) -> str:
 
 
 def _arguments(shown: list[Arg]) -> str:
-    return "\n    ".join(f"{a.snake}: {a.en}" for a in shown)
+    """One argument after the other, wrapped as a person would wrap a docstring."""
+    wrapped = (fill(f"{a.snake}: {a.en}", _WIDTH, subsequent_indent="    ", break_on_hyphens=False) for a in shown)
+    return indent("\n".join(wrapped), "    ").lstrip()
