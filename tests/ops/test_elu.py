@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
-from aclnn.contract.cases import Case, fill
+from aclnn.contract.cases import Case, fill, views
+from aclnn.golden.sound import judge
 from aclnn.ops.elu import elu_backward_case, elu_backward_reference
 from tests.harness import assert_sound, bits, call
 from tests.strategies import strided
@@ -65,6 +66,10 @@ def test_against_torch_in_float64_and_in_the_cases_own_dtype(case: Case, seed: i
     result = aclnn.elu_backward(narrow[0], *scales, is_result, narrow[1])
     assert isinstance(result, torch.Tensor)
     assert result.dtype == narrow[0].dtype
+    of_torch = torch.ops.aten.elu_backward(narrow[0], *scales, is_result, narrow[1])
+    for found in (result, of_torch):
+        (judged,) = judge(case.op, case.call, {**views(filled, case.op), "gradInput": found.double().numpy()})
+        assert judged.sound, f"{judged.worst:.3g} times the allowed error off"
 
 
 def _torch(array: np.ndarray) -> object:

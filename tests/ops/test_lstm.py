@@ -10,16 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aclnn
-from aclnn.base.dtype import FLOAT64, by_name
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType, by_name
 from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.sound import judge
 from aclnn.ops.lstm import SAVED, lstm_backward_case
-from tests.harness import call, run_and_judge, tensors
+from tests.harness import assert_sound, call, run_and_judge, tensors
 from tests.ops.lstm_forward import Forward, counts_of, fill_as_forward, forward, taking_part, time_major
+from tests.strategies import strided
 
 OUTPUTS = ("dxOut", "dhPrevOut", "dcPrevOut", "dparamsOut")
 ENGINES = ["auto", "numpy", "reference"]
+FLOATS = (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)
 SMALL = st.integers(1, 3)
 
 
@@ -152,6 +154,15 @@ def test_in_float32_and_float16_every_element_is_within_the_allowed_error(
     filled, _ = fill_as_forward(case, seed)
     call(case, filled, engine=engine)
     assert_right(case, filled)
+
+
+@settings(max_examples=200)
+@given(st.one_of(sizes(), sizes(variable=True)), st.sampled_from(FLOATS), st.data())
+def test_any_sizes_dtype_and_strides_are_sound(sizes: Sizes, dtype: DType, data: st.DataObject) -> None:
+    case = lstm_backward_case(**sizes, dtype=dtype, product=CPU)
+    counts = case.values["batchSizesOptional"]
+    case = data.draw(strided(case)).but("strided", batchSizesOptional=counts)  # broadcast, its values would be others
+    assert_sound(case, data.draw(st.sampled_from(ENGINES)))
 
 
 @settings(max_examples=100)

@@ -10,14 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aclnn
-from aclnn.base.dtype import FLOAT64, by_name
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType, by_name
 from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.sound import judge
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
 from tests.harness import assert_sound, call
+from tests.strategies import strided
 
 ENGINES = ["auto", "numpy", "reference"]
+FLOATS = (FLOAT32, FLOAT16, BFLOAT16, FLOAT64)
 GRADIENTS = ("gradHyOptional", "gradCOptional")
 OUTPUTS = ("gradGatesOut", "gradCxOut", "gradBiasOut")
 
@@ -98,6 +100,13 @@ def test_in_float32_and_float16_every_element_is_within_the_allowed_error(
     filled, _ = fill_as_forward(case, seed)
     call(case, filled, engine=engine)
     assert all(output.sound for output in judge(case.op, case.call, views(filled, case.op)))
+
+
+@settings(max_examples=200)
+@given(SIZES, st.sampled_from(FLOATS), st.data())
+def test_any_sizes_dtype_and_strides_are_sound(sizes: Sizes, dtype: DType, data: st.DataObject) -> None:
+    case = data.draw(strided(thnn_fused_lstm_cell_backward_case(**sizes, dtype=dtype, product=CPU)))
+    assert_sound(case, data.draw(st.sampled_from(ENGINES)))
 
 
 @settings(max_examples=100)
