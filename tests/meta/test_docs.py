@@ -55,6 +55,12 @@ def page(lang: str, name: str) -> str:
     return read(DOCS / lang / name)
 
 
+def copy_project(folder: Path, *names: str) -> None:
+    for name in names:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+
+
 def test_both_languages_have_the_same_files() -> None:
     english, chinese = ({str(p.relative_to(DOCS / lang)) for p in (DOCS / lang).rglob("*")} for lang in ("en", "zh"))
     assert english == chinese
@@ -146,6 +152,18 @@ def test_the_tutorial_by_copy_and_paste(section: str, tmp_path: Path) -> None:
     follow([step for step in blocks(section) if not installs(step)], tmp_path)
 
 
+@pytest.mark.long
+@needs_compiler
+def test_the_tutorial_on_a_fresh_machine(tmp_path: Path) -> None:
+    """With a virtual environment of its own, up to the part that needs PyTorch."""
+    probe = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(tmp_path / "probe"), "typer"]
+    if subprocess.run(probe, capture_output=True).returncode != 0:
+        pytest.skip("no package index within reach")
+    copy_project(tmp_path, "src", "examples", "README.md", "LICENSE", "NOTICE", "pyproject.toml")
+    *first, _ = sections(page("en", "tutorial.md")).values()
+    follow([step for section in first for step in blocks(section)], tmp_path)
+
+
 @pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "name", ["dump", pytest.param("port", marks=needs_compiler), pytest.param("ci", marks=needs_compiler)]
@@ -158,9 +176,7 @@ def test_a_how_to_page_by_copy_and_paste(name: str, lang: str, tmp_path: Path) -
 @pytest.mark.torch
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_an_operator_is_added_as_the_page_says(lang: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("src", "tests", "docs", "README.md", "README.zh.md", "pyproject.toml"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, tmp_path / name)
+    copy_project(tmp_path, "src", "tests", "docs", "README.md", "README.zh.md", "pyproject.toml")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
     follow(blocks(page(lang, "howto/operator.md")), tmp_path)
 
