@@ -7,13 +7,14 @@ column wide: a two-dimensional convolution on exactly the layout oneDNN computes
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels import jit
+from aclnn.kernels import convolution_forward_fast, jit
 from aclnn.kernels.convolution_fast import prepared
 from aclnn.kernels.convolution_program import LAST
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
@@ -59,6 +60,32 @@ def conv_tbc_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     return Prepared(instantiate, plan.workspace_size)
 
 
+def too_small_forward(call: Call) -> str | None:
+    products = call["output"].size * math.prod(call["weight"].shape[:2])
+    return f"{products} products are fewer than {FEW}" if products < FEW else None
+
+
+@kernel("aclnnConvTbc", "onednn", engine="fast", too_small=too_small_forward)
+def conv_tbc_fast(call: Call, threads: int) -> Prepared | Refusal:
+    if call["self"].dtype not in jit.POINTER:
+        return Refusal("it takes float32, float16 and bfloat16")
+    if any(call[name].is_empty for name in ("self", "weight", "output")):
+        return Refusal("a tensor is empty")
+    plan = convolution_forward_fast.prepared(_as_forward_convolution(call), threads, (LAST, LAST))
+    if isinstance(plan, Refusal):
+        return plan
+
+    def instantiate() -> Run:
+        convolve = plan.instantiate()
+
+        def run(workspace: Array | None, input: Array, weight: Array, bias: Array, output: Array) -> None:
+            convolve(workspace, _picture(input), _kernel(weight), bias, _picture(output))
+
+        return run
+
+    return Prepared(instantiate, plan.workspace_size)
+
+
 def _picture(array: Array) -> Array:
     """(time, batch, channels) as (1, channels, time, batch)."""
     return np.transpose(array, (2, 0, 1))[np.newaxis]
@@ -70,27 +97,39 @@ def _kernel(array: Array) -> Array:
 
 
 def _as_convolution(call: Call) -> Call:
-    def picture(spec: TensorSpec) -> TensorSpec:
-        (t, b, c), (per_t, per_b, per_c) = spec.shape, spec.strides
-        return spec._replace(shape=(1, c, t, b), strides=(spec.size, per_c, per_t, per_b))
-
-    def kernel_of(spec: TensorSpec) -> TensorSpec:
-        (taps, in_, out), (per_tap, per_in, per_out) = spec.shape, spec.strides
-        return spec._replace(shape=(out, in_, taps, 1), strides=(per_out, per_in, per_tap, 1))
-
-    values = {
-        "gradOutput": picture(call["self"]),
-        "input": picture(call["input"]),
-        "weight": kernel_of(call["weight"]),
-        "gradInput": picture(call["gradInput"]),
-        "gradWeight": kernel_of(call["gradWeight"]),
+    values = _attributes(call) | {
+        "gradOutput": _picture_of(call["self"]),
+        "input": _picture_of(call["input"]),
+        "gradInput": _picture_of(call["gradInput"]),
+        "gradWeight": _kernel_of(call["gradWeight"]),
         "gradBias": call["gradBias"],
+        "outputMask": (True, True, True),
+    }
+    return Call(values, call.product)
+
+
+def _as_forward_convolution(call: Call) -> Call:
+    tensors = {"input": _picture_of(call["self"]), "bias": call["bias"], "output": _picture_of(call["output"])}
+    return Call(_attributes(call) | tensors, call.product)
+
+
+def _attributes(call: Call) -> dict[str, Any]:
+    return {
+        "weight": _kernel_of(call["weight"]),
         "stride": (1, 1),
         "padding": (call["pad"], 0),
         "dilation": (1, 1),
         "transposed": False,
         "groups": 1,
-        "outputMask": (True, True, True),
         "cubeMathType": call["cubeMathType"],
     }
-    return Call(values, call.product)
+
+
+def _picture_of(spec: TensorSpec) -> TensorSpec:
+    (t, b, c), (per_t, per_b, per_c) = spec.shape, spec.strides
+    return spec._replace(shape=(1, c, t, b), strides=(spec.size, per_c, per_t, per_b))
+
+
+def _kernel_of(spec: TensorSpec) -> TensorSpec:
+    (taps, in_, out), (per_tap, per_in, per_out) = spec.shape, spec.strides
+    return spec._replace(shape=(out, in_, taps, 1), strides=(per_out, per_in, per_tap, 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+from typing import Any
 
 from aclnn.base.dtype import BFLOAT16, FLOAT32, DType, promote
 from aclnn.base.geometry import Array
@@ -10,13 +10,14 @@ from aclnn.base.rounding import KEEP
 from aclnn.contract.call import Call
 from aclnn.kernels import convolution_layouts, jit, onednn, sums
 from aclnn.kernels.convolution import convolution_backward_numpy
+from aclnn.kernels.convolution_execution import Execution
 from aclnn.kernels.convolution_layouts import Layouts
 from aclnn.kernels.convolution_program import Parts, Problem, Tensor, build, grouped, window_of
 from aclnn.kernels.ports import Port, entrance, exit_
-from aclnn.kernels.program import Buffer, Recent, Session, aligned
+from aclnn.kernels.program import Recent
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 from aclnn.kernels.strides import address
-from aclnn.kernels.threads import Work, worth
+from aclnn.kernels.threads import Work
 
 FEW = 300_000  # products of a gradient: below, numpy takes less than loading oneDNN and making its primitives
 INPUTS = ("gradOutput", "input", "weight")
@@ -84,9 +85,9 @@ def prepared(call: Call, threads: int, layouts: Layouts | None = None) -> Prepar
 
 
 def _prepared(call: Call, threads: int, layouts: Layouts | None) -> Prepared:
-    dtype = _compute(call)
+    dtype = compute_dtype(call)
     ports = _ports(call, dtype, threads)
-    problem = _problem(call, dtype, ports, threads)
+    problem = problem_of(call, dtype, ports, threads)
     chosen = layouts or convolution_layouts.choose(problem)
     bias = sums.plan(call["gradOutput"], 1, call["gradBias"], threads) if call["outputMask"][2] else None
 
@@ -94,21 +95,34 @@ def _prepared(call: Call, threads: int, layouts: Layouts | None) -> Prepared:
         return programs.get((problem, chosen), lambda: build(problem, *chosen))
 
     def instantiate() -> Run:
-        return Execution(call, parts(), ports, problem, bias).run
+        execution, exact = Execution(parts(), ports, problem, OUTPUTS), convolution_backward_numpy(call)
+        bias_work = bias.work() if bias else None
+
+        def run(workspace: Array | None, *tensors: Any) -> None:
+            if not execution.run(workspace, dict(zip((*INPUTS, *OUTPUTS), tensors, strict=False))):
+                exact(None, *tensors)
+            elif bias_work is not None:
+                _sum(bias_work, tensors[0], tensors[-1])
+
+        return run
 
     return Prepared(instantiate, parts().program.arena.size)
 
 
-def _compute(call: Call) -> DType:
+def compute_dtype(call: Call) -> DType:
     """What the primitives compute in: bfloat16 where the processor multiplies it, else float32."""
     native = promote(call[n].dtype for n in INPUTS) is BFLOAT16 and onednn.library().has_bfloat16
     return BFLOAT16 if native else FLOAT32
 
 
+def rounding_of(call: Call) -> int:
+    """How the inputs are rounded first: cubeMathType speaks of float32 only."""
+    return call["cubeMathType"] if promote(call[n].dtype for n in INPUTS) is FLOAT32 else KEEP
+
+
 def _ports(call: Call, dtype: DType, threads: int) -> dict[str, Port]:
     """Ports of everything the wanted gradients need."""
-    rounded = promote(call[n].dtype for n in INPUTS) is FLOAT32
-    rounding = call["cubeMathType"] if rounded else KEEP
+    rounding = rounding_of(call)
     ports = {"gradOutput": entrance(call["gradOutput"], dtype, rounding, threads)}
     for gradient, needed in zip(OUTPUTS, ("weight", "input"), strict=True):
         if gradient in _wanted(call):
@@ -117,7 +131,7 @@ def _ports(call: Call, dtype: DType, threads: int) -> dict[str, Port]:
     return ports
 
 
-def _problem(call: Call, dtype: DType, ports: dict[str, Port], threads: int) -> Problem:
+def problem_of(call: Call, dtype: DType, ports: dict[str, Port], threads: int) -> Problem:
     groups = call["groups"]
 
     def tensor(name: str, groups: int = 1) -> Tensor:
@@ -140,87 +154,3 @@ def _problem(call: Call, dtype: DType, ports: dict[str, Port], threads: int) -> 
         call["transposed"],
         threads,
     )
-
-
-class Execution:
-    """What one executor needs to run: memory objects, launches, and the numpy kernel for what oneDNN gets wrong.
-
-    oneDNN multiplies padding as if it were zeros, and 0·NaN is NaN. Padding meets the weight in gradInput, and the
-    result shows it in gradWeight: if one of the two is not finite, the call is computed by the kernel that leaves
-    padding out.
-    """
-
-    def __init__(self, call: Call, parts: Parts, ports: dict[str, Port], problem: Problem, bias: sums.Sums | None):
-        self._session = Session(parts.program)
-        self._ports = ports
-        self._buffers = {n: b for n, b in zip((*INPUTS, *OUTPUTS), parts[1:], strict=True) if b is not None}
-        self._copies = {n: [c.work() for c in p.copies] for n, p in ports.items()}
-        self._bias = bias.work() if bias else None
-        self._exact = convolution_backward_numpy(call)
-        self._guards = {
-            n: Guard(call[n].size, problem) for n in ("weight", "gradWeight") if n in ports and problem.pads
-        }
-
-    def run(
-        self,
-        workspace: Array | None,
-        grad_output: Array,
-        input: Array,
-        weight: Array,
-        grad_input: Array | None,
-        grad_weight: Array | None,
-        grad_bias: Array | None,
-    ) -> None:
-        given = dict(zip((*INPUTS, *OUTPUTS), (grad_output, input, weight, grad_input, grad_weight), strict=True))
-        base = 0 if workspace is None else aligned(address(workspace))
-        places = {name: self._place(name, given[name], base) for name in self._ports}
-        self._session.bind(base, [(self._buffers[name], place) for name, place in places.items()])
-        for name in INPUTS:
-            self._copy(name, given[name], places)
-        finite = self._is_finite("weight", places)
-        if finite:
-            self._session.run()
-            finite = self._is_finite("gradWeight", places)
-        if not finite:
-            self._exact(None, grad_output, input, weight, grad_input, grad_weight, grad_bias)
-            return
-        for name in OUTPUTS:
-            self._copy(name, given[name], places)
-        if self._bias is not None:
-            _sum(self._bias, grad_output, grad_bias)
-
-    def _place(self, name: str, array: Array | None, base: int) -> int:
-        """Where the program meets a tensor."""
-        buffer: Buffer = self._buffers[name]
-        if buffer.offset is not None:
-            return base + buffer.offset
-        assert array is not None
-        return address(array)
-
-    def _copy(self, name: str, array: Array | None, places: dict[str, int]) -> None:
-        """Runs the copies of a port: from the caller's memory for an input, to it for an output."""
-        for i, work in enumerate(self._copies.get(name, ())):
-            assert array is not None
-            place = places[name]
-            outside = place if i else address(array)  # a second copy, a rounding, works in place
-            work.point(0, *((outside, place) if name in INPUTS else (place, outside)))
-            work.run()
-
-    def _is_finite(self, name: str, places: dict[str, int]) -> bool:
-        return name not in self._guards or self._guards[name].finds_nothing(places[name])
-
-
-class Guard:
-    """Looks for NaN and Inf in dense memory."""
-
-    def __init__(self, size: int, problem: Problem):
-        self._found = ctypes.c_int64()
-        entry = jit.load("convert.find_not_finite", jit.POINTER[problem.dtype] + "I")
-        arguments = [0, ctypes.addressof(self._found)]
-        self._work = Work(entry, size, 1024, arguments, worth(size, sums.PER_THREAD, problem.threads))
-
-    def finds_nothing(self, place: int) -> bool:
-        self._found.value = 0
-        self._work.point(0, place)
-        self._work.run()
-        return self._found.value == 0

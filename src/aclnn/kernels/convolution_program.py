@@ -3,6 +3,7 @@
 Plain      gradInput = backward data of gradOutput; gradWeight = backward weights of input and gradOutput.
 Transposed it is the gradient of a plain convolution from gradOutput to input, so the roles are exchanged:
            gradInput = forward of gradOutput; gradWeight = backward weights of gradOutput and input.
+A forward convolution is the gradInput of a transposed one, with a bias; and a transposed one that of a plain one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from aclnn.base.taps import padding_ends
 from aclnn.contract.call import Call
 from aclnn.kernels import onednn
 from aclnn.kernels.onednn import (
+    BIAS,
     DIFF_DST,
     DIFF_SRC,
     DIFF_WEIGHTS,
@@ -58,6 +60,11 @@ class Problem(NamedTuple):
     window: Window
     transposed: bool
     threads: int
+    bias: Tensor | None = None  # a tensor of the program; added to gradInput where that is a forward convolution
+
+    @property
+    def adds_bias(self) -> bool:
+        return self.bias is not None and self.transposed
 
     @property
     def groups(self) -> int:
@@ -97,11 +104,7 @@ class Parts(NamedTuple):
     """A program and where the call's tensors go in it."""
 
     program: Program
-    grad_output: Buffer
-    input: Buffer
-    weight: Buffer
-    grad_input: Buffer | None
-    grad_weight: Buffer | None
+    buffers: dict[str, Buffer]
 
 
 def build(problem: Problem, of_data: str, of_weights: str) -> Parts:
@@ -110,29 +113,34 @@ def build(problem: Problem, of_data: str, of_weights: str) -> Parts:
         program = Program(problem.threads)
         wide, narrow, weight = (_enter(program, t) for t in (problem.wide, problem.narrow, problem.weight))
         grad_output, input_ = (wide, narrow) if problem.transposed else (narrow, wide)
-        grad_input = grad_weight = laid_out = None
+        buffers, laid_out = {"gradOutput": grad_output, "input": input_, "weight": weight}, None
+        if problem.bias is not None:
+            buffers["bias"] = _enter(program, problem.bias)
         if problem.grad_input is not None:
-            grad_input = _enter(program, problem.grad_input)
+            buffers["gradInput"] = _enter(program, problem.grad_input)
             direction = "forward" if problem.transposed else "backward_data"
-            primitive = _made(problem, of_data, direction)
-            laid_out = _add_data(program, problem, primitive, grad_output, weight, grad_input)
+            laid_out = _add_data(program, problem, _made(problem, of_data, direction), buffers)
         if problem.grad_weight is not None:
-            grad_weight = _enter(program, problem.grad_weight)
-            primitive = _made(problem, of_weights, "backward_weights")
-            _add_weights(program, problem, primitive, grad_output, laid_out, input_, grad_weight)
-    return Parts(program, grad_output, input_, weight, grad_input, grad_weight)
+            buffers["gradWeight"] = _enter(program, problem.grad_weight)
+            _add_weights(program, problem, _made(problem, of_weights, "backward_weights"), buffers, laid_out)
+    return Parts(program, buffers)
 
 
 def _enter(program: Program, tensor: Tensor) -> Buffer:
-    layout = strided(tensor.dtype, tensor.dims, tensor.strides)
+    layout = _layout(tensor)
     return program.tensor(layout) if tensor.outside else program.scratch(layout)
+
+
+def _layout(tensor: Tensor) -> Layout:
+    return strided(tensor.dtype, tensor.dims, tensor.strides)
 
 
 def _made(problem: Problem, layout: str, direction: str) -> Primitive:
     """A primitive; where a layout only has oneDNN's slow reference implementation, oneDNN chooses the layout."""
     weights = any_layout(problem.dtype, problem.weight.dims)
     wide, narrow = (_inner(problem.dtype, t.dims, layout) for t in (problem.wide, problem.narrow))
-    primitive: Primitive = getattr(Convolution(wide, weights, narrow, problem.window), direction)
+    bias = _layout(problem.bias) if problem.bias is not None and problem.adds_bias else None
+    primitive: Primitive = getattr(Convolution(wide, weights, narrow, problem.window, bias), direction)
     if layout != ANY and primitive.implementation.startswith("ref"):
         return _made(problem, ANY, direction)
     return primitive
@@ -147,36 +155,30 @@ def _inner(dtype: DType, dims: Dims, layout: str) -> Layout:
     return strided(dtype, dims, (batch, channels, *positions))
 
 
-def _add_data(
-    program: Program, problem: Problem, primitive: Primitive, given: Buffer, weight: Buffer, result: Buffer
-) -> Buffer:
+def _add_data(program: Program, problem: Problem, primitive: Primitive, buffers: dict[str, Buffer]) -> Buffer:
     """gradInput. Returns gradOutput as it was laid out, for gradWeight to use."""
     source, target = (SRC, DST) if problem.transposed else (DIFF_DST, DIFF_SRC)
-    laid_out = program.laid_out(given, primitive.layout(source))
-    packed = program.laid_out(weight, primitive.layout(WEIGHTS))
-    _finish(program, primitive, {source: laid_out, WEIGHTS: packed}, target, result)
-    if packed is not weight:
+    laid_out = program.laid_out(buffers["gradOutput"], primitive.layout(source))
+    packed = program.laid_out(buffers["weight"], primitive.layout(WEIGHTS))
+    bias = {BIAS: buffers["bias"]} if problem.adds_bias else {}
+    _finish(program, primitive, {source: laid_out, WEIGHTS: packed, **bias}, target, buffers["gradInput"])
+    if packed is not buffers["weight"]:
         program.release(packed)
     return laid_out
 
 
 def _add_weights(
-    program: Program,
-    problem: Problem,
-    primitive: Primitive,
-    given: Buffer,
-    laid_out: Buffer | None,
-    input_: Buffer,
-    result: Buffer,
+    program: Program, problem: Problem, primitive: Primitive, buffers: dict[str, Buffer], laid_out: Buffer | None
 ) -> None:
+    given = buffers["gradOutput"]
     of_given, of_input = (SRC, DIFF_DST) if problem.transposed else (DIFF_DST, SRC)
     wanted = primitive.layout(of_given)
     if laid_out is None or not laid_out.layout.same_as(wanted):
         if laid_out is not None and laid_out is not given:
             program.release(laid_out)
         laid_out = program.laid_out(given, wanted)
-    arguments = {of_given: laid_out, of_input: program.laid_out(input_, primitive.layout(of_input))}
-    _finish(program, primitive, arguments, DIFF_WEIGHTS, result)
+    arguments = {of_given: laid_out, of_input: program.laid_out(buffers["input"], primitive.layout(of_input))}
+    _finish(program, primitive, arguments, DIFF_WEIGHTS, buffers["gradWeight"])
 
 
 def _finish(program: Program, primitive: Primitive, given: dict[int, Buffer], which: int, result: Buffer) -> None:

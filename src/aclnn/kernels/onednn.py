@@ -21,7 +21,8 @@ from aclnn.kernels import threads
 WHEEL = "onednn-cpu-gomp"
 OLDEST, BEYOND = (3, 2), (4, 0)
 
-SRC, DST, WEIGHTS, SCRATCHPAD, DIFF_SRC, DIFF_DST, DIFF_WEIGHTS = 1, 17, 33, 80, 129, 145, 161  # execution arguments
+SRC, DST, WEIGHTS, BIAS = 1, 17, 33, 41  # execution arguments
+SCRATCHPAD, DIFF_SRC, DIFF_DST, DIFF_WEIGHTS = 80, 129, 145, 161
 _QUERIES = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, SCRATCHPAD: 136}
 _DTYPES = {FLOAT16: 1, BFLOAT16: 2, FLOAT32: 3}
 _STATUSES = ("success", "out of memory", "invalid arguments", "unimplemented", "last implementation reached")
@@ -255,15 +256,16 @@ class Window(NamedTuple):
 
 
 class Convolution:
-    """The three directions of y = conv(x, w), given layouts of x, w and y; made on demand."""
+    """The three directions of y = conv(x, w) + bias, given layouts of x, w, y and, if there is one, the bias."""
 
-    def __init__(self, x: Layout, w: Layout, y: Layout, window: Window):
-        self._x, self._w, self._y, self._window = x, w, y, window.arguments()
+    def __init__(self, x: Layout, w: Layout, y: Layout, window: Window, bias: Layout | None = None):
+        self._x, self._w, self._y, self._window, self._bias = x, w, y, window.arguments(), bias
 
     @cached_property
     def forward(self) -> Primitive:
         lib = library()
-        given = self._x.handle, self._w.handle, None, self._y.handle, *self._window, lib.attributes
+        bias = None if self._bias is None else self._bias.handle
+        given = self._x.handle, self._w.handle, bias, self._y.handle, *self._window, lib.attributes
         return Primitive("convolution_forward", lib.engine, _FORWARD_TRAINING, _DIRECT, *given)
 
     @cached_property
