@@ -110,6 +110,16 @@ def test_run_on_files(tmp_path: Path) -> None:
     assert (tmp_path / "saved" / "elu_backward.npz").exists()
 
 
+def test_run_on_files_takes_one_number_for_all_axes(tmp_path: Path) -> None:
+    for name, shape in (("g", (1, 2, 3, 3)), ("x", (1, 2, 3, 3)), ("w", (2, 2, 1, 1))):
+        np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float32))
+    arguments = ["gradOutput=g.npy", "input=x.npy", "weight=w.npy", "biasSizes=2", "stride=1", "padding=0x0"]
+    arguments += ["dilation=1,1", "transposed=false", "outputPadding=0", "groups=1", "outputMask=true,true,false"]
+    ended = aclnn("run", "convolution_backward", *(w for a in arguments for w in ("--arg", a)), "--check", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "gradWeight: 0.000 of the allowed error, pass" in ended.stdout
+
+
 def test_run_on_a_table_checks_and_saves(tmp_path: Path) -> None:
     table = tmp_path / "cases.csv"
     table.write_text(

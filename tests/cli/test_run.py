@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +156,25 @@ def test_a_wrong_result_fails_is_dumped_and_its_repro_line_runs(
     assert ended.returncode == 1
     assert "case 1" in ended.stdout
     assert "case 2" not in ended.stdout
+
+
+def test_a_repro_line_keeps_product_and_engine(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    path = table(folder, "op,case,dtype,product,sizes", "aclnnLstmBackward,refused,,,steps=2")
+    ended = aclnn("run", str(path), "--product", "310P", "--engine", "numpy")
+    again = re.search(r"again: aclnn (run .*)", ended.stdout)
+    assert again is not None
+    ended = aclnn(*shlex.split(again[1]))
+    assert ended.returncode == 1
+    assert "product Atlas inference does not support this operator" in ended.stdout
+    assert "--engine numpy" in again[1]
+
+
+def test_a_shape_may_begin_with_zero(tmp_path: Path) -> None:
+    path = table(tmp_path, "op,case,dtype,product,sizes", "aclnnEluBackward,empty,,,shape=0x3")
+    ended = aclnn("run", str(path), "--check")
+    assert "1 passed, 0 failed" in ended.stdout, ended.stderr
 
 
 def test_a_line_without_a_case_is_refused(tmp_path: Path) -> None:

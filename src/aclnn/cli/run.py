@@ -19,6 +19,10 @@ from aclnn.golden.table import parse
 from aclnn.runtime import settings
 
 _HEAD = ("op", "case", "dtype", "kernel", "ms", "error / allowed", "verdict")
+_ARG_HELP = (
+    "With an operator, and as often as needed: name=value, the value a number, true, false, numbers (1,1), a .npy "
+    "file, or several (a.npy,b.npy)."
+)
 _MANY = 100  # rows; beyond, only what failed is listed
 
 
@@ -26,7 +30,7 @@ def run(
     what: Annotated[str, typer.Argument(help="A table of cases (.csv), or an operator.", show_default=False)],
     arg: Annotated[
         list[str] | None,
-        typer.Option("--arg", help="With an operator: name=value, the value a number or a .npy file. Repeatable."),
+        typer.Option("--arg", help=_ARG_HELP),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Judge every result against the float64 reference.")] = False,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="A folder to save inputs and results in.")] = None,
@@ -87,7 +91,7 @@ def _run_operator(op: Op, given: dict[str, str], check: bool, out: Path | None) 
     known = {n: a.name for a in op.inputs if a.python != HIDDEN for n in (a.name, a.snake)}
     for name in given:
         if name not in known:
-            shown = ", ".join(a.name for a in op.inputs)
+            shown = ", ".join(a.name for a in op.inputs if a.python != HIDDEN)
             raise invalid(f"{op.name} has no argument {name!r}; its inputs are {shown}.")
     values = {known[name]: _argument(op, known[name], text) for name, text in given.items()}
     defaults = {a.name: a.default for a in op.inputs if a.default is not ...}
@@ -129,13 +133,14 @@ def _finish(op: Op, binding: Any, arrays: dict[str, Any], check: bool, out: Path
 
 
 def _argument(op: Op, name: str, text: str) -> Any:
-    kind = op.by_name[name].kind
-    if kind == "tensor_list":
+    arg = op.by_name[name]
+    if arg.kind == "tensor_list":
         return [_load(part) for part in text.split(",")]
-    if kind == "tensor":
+    if arg.kind == "tensor":
         return _load(text)
     value = parse(text)
-    return (value,) if kind.endswith("_array") and not isinstance(value, tuple) else value
+    takes_one = arg.python_axes is not None  # one number for all axes, as in Python
+    return (value,) if arg.kind.endswith("_array") and not takes_one and not isinstance(value, tuple) else value
 
 
 def _load(path: str) -> Any:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import multiprocessing
+import shlex
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from aclnn.base.product import DEFAULT
 from aclnn.base.status import invalid
 from aclnn.golden.casefile import save_case
 from aclnn.golden.table import Row, read_table
@@ -74,8 +76,12 @@ def count(path: Path, options: Options) -> int:
 
 def repro(path: Path, result: Result, options: Options) -> str:
     """The command that runs this one row again."""
-    check = " --check" if options.check else ""
-    return f"aclnn run {path} --line {result.line} --seed {options.seed}{check}"
+    product, engine = settings.current_product(), settings.current_engine()
+    words = ["aclnn", "run", str(path), "--line", str(result.line), "--seed", str(options.seed)]
+    words += ["--check"] if options.check else []
+    words += ["--product", product.key] if product is not DEFAULT else []
+    words += ["--engine", engine] if engine != "auto" else []
+    return shlex.join(words)
 
 
 def _chosen(path: Path, options: Options) -> list[Row]:

@@ -156,8 +156,8 @@ def _dtype(text: str) -> dtypes.DType:
 def parse(text: str) -> Any:
     """A value as tables and command lines write it.
 
-    >>> parse("2x3"), parse("1,2"), parse("true"), parse("1.5"), parse("scalar")
-    ((2, 3), (1, 2), True, 1.5, ())
+    >>> parse("0x3"), parse("1,2"), parse("true"), parse("1.5"), parse("scalar")
+    ((0, 3), (1, 2), True, 1.5, ())
     """
     lowered = text.lower()
     if lowered in ("true", "false"):
@@ -167,7 +167,7 @@ def parse(text: str) -> Any:
     if lowered in ("scalar", "()"):
         return ()
     for separator in ("x", ","):
-        if separator in lowered and not lowered.startswith("0x"):
+        if separator in lowered:
             return tuple(parse(part) for part in lowered.split(separator) if part)
     try:
         return int(lowered)
