@@ -52,6 +52,14 @@ def _read(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
+def _operators(nothing: str, lang: str) -> str:
+    """Every operator, linked to the page of its family, which is beside the page with this table."""
+    head, rows = tables.operators(lang)
+    pages = [ops.family_of(op).removesuffix("_forward") for op in ops.all_ops()]
+    linked = [(f"[{op}]({page}.md)", f"`{python}`", what) for (op, python, what), page in zip(rows, pages, strict=True)]
+    return markdown((head, linked))
+
+
 def _prototype(name: str, lang: str) -> str:
     op = ops.find(name)
     c = f"{tables.prototype(op)};\n\n{tables.second_prototype(op)};\n"
@@ -142,7 +150,7 @@ def _standards(lang: str) -> Table:
 
 _PARTS: dict[str, Callable[[str, str], str]] = {
     "support": lambda what, lang: markdown(tables.support(lang)),
-    "operators": lambda what, lang: markdown(tables.operators(lang)),
+    "operators": _operators,
     "prototype": _prototype,
     "arguments": _arguments,
     "rules": _rules,
