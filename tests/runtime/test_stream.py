@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from aclnn import Stream
+from aclnn import AclnnError, Stream
 
 
 def test_work_on_one_stream_runs_in_order() -> None:
@@ -51,7 +51,7 @@ def test_a_closed_stream_takes_no_work_and_closing_twice_is_fine() -> None:
     stream.submit(lambda: None)
     stream.close()
     stream.close()
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(AclnnError, match="closed"):
         stream.submit(lambda: None)
 
 

@@ -56,6 +56,7 @@ FLOAT32 = DType("float32", 0, "FLOAT", np.dtype(np.float32))
 FLOAT16 = DType("float16", 1, "FLOAT16", np.dtype(np.float16))
 BFLOAT16 = DType("bfloat16", 27, "BF16", np.dtype(ml_dtypes.bfloat16))
 FLOAT64 = DType("float64", 11, "DOUBLE", np.dtype(np.float64))
+UINT8 = DType("uint8", 4, "UINT8", np.dtype(np.uint8))
 INT64 = DType("int64", 9, "INT64", np.dtype(np.int64))
 
 ALL = (
@@ -63,7 +64,7 @@ ALL = (
     FLOAT16,
     DType("int8", 2, "INT8", np.dtype(np.int8)),
     DType("int32", 3, "INT32", np.dtype(np.int32)),
-    DType("uint8", 4, "UINT8", np.dtype(np.uint8)),
+    UINT8,
     DType("int16", 6, "INT16", np.dtype(np.int16)),
     DType("uint16", 7, "UINT16", np.dtype(np.uint16)),
     DType("uint32", 8, "UINT32", np.dtype(np.uint32)),

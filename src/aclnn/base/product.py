@@ -65,8 +65,9 @@ def find(name: str | Product) -> Product:
     """
     if isinstance(name, Product):
         return name
-    product = _BY_ANY_NAME.get(str(name).strip().lower())
+    product = _BY_ANY_NAME.get(name.strip().lower()) if isinstance(name, str) else None
     if product is None:
         choices = ", ".join(f"{p.name} ({p.key})" if p.key != p.name else p.name for p in PRODUCTS)
-        raise invalid(f"there is no product {name!r}; choose one of {choices}.", "product")
+        shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
+        raise invalid(f"there is no product {shown}; choose one of {choices}.", "product")
     return product

@@ -46,6 +46,12 @@ def _rebuild_error(code: int, message: str, details: dict[str, str]) -> AclnnErr
     return AclnnError(code, message, **details)
 
 
+def reason(error: BaseException) -> str:
+    """What an exception of someone else's says, as a part of our sentence: its type and its first line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0].rstrip('.')}" if lines else type(error).__name__
+
+
 def invalid(message: str, argument: str | None = None) -> AclnnError:
     """161002 for what is refused before a contract can look at it."""
     return AclnnError(Status.ACLNN_ERR_PARAM_INVALID, message, argument=argument)

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from aclnn.base.geometry import Array
+from aclnn.base.status import invalid
+
+MOST_TAPS = 2**22  # on one axis: each is planned by itself, so a view of 2³¹ of them would take minutes and gigabytes
 
 Pair = tuple[slice, slice]
 """Output positions, and the input positions they meet, one for one."""
@@ -41,6 +44,8 @@ def meetings(
     >>> meetings([3], [3], [2], [1], [1], [1])
     (((slice(1, 3, None), slice(0, 2, 1)), (slice(0, 3, None), slice(0, 3, 1))),)
     """
+    if max(kernel, default=0) > MOST_TAPS:
+        raise invalid(f"a kernel of {max(kernel)} taps on an axis is beyond the {MOST_TAPS} that can be planned.")
     fronts = (front for front, _ in padding_ends(padding, len(kernel)))
     found = []
     for out, in_, k, s, p, d in zip(outputs, inputs, kernel, stride, fronts, dilation, strict=True):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +15,7 @@ from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import DType, NumpyDType
 from aclnn.base.format import Format, by_name
 from aclnn.base.geometry import Array, contiguous_strides, reach
-from aclnn.base.status import invalid
+from aclnn.base.status import invalid, reason
 
 
 class TensorSpec(NamedTuple):
@@ -151,15 +153,16 @@ class Tensor:
         dtype = dtypes.by_numpy(storage.dtype)
         if dtype is None:
             raise invalid(f"the storage of a Tensor has dtype {storage.dtype}, which no aclDataType stands for.")
-        shape = tuple(map(int, storage.shape if shape is None else shape))
-        strides = contiguous_strides(shape) if strides is None else tuple(map(int, strides))
+        shape = _whole_numbers("shape", storage.shape if shape is None else shape)
+        strides = contiguous_strides(shape) if strides is None else _whole_numbers("strides", strides)
+        (offset,) = _whole_numbers("offset", [offset])
         if len(strides) != len(shape) or min(shape, default=0) < 0:
             raise invalid(
                 f"a Tensor has shape {list(shape)} and strides {list(strides)}; sizes must be at least 0, "
                 "and there must be one stride per dimension."
             )
         self.owner = storage
-        self.spec = TensorSpec(dtype, shape, strides, int(offset), _format(format), storage.size)
+        self.spec = TensorSpec(dtype, shape, strides, offset, _format(format), storage.size)
 
     @classmethod
     def on(cls, storage: Array, spec: TensorSpec) -> Tensor:
@@ -186,12 +189,27 @@ class Tensor:
         )
 
 
+_MOST_AXES = 64  # of any array; the operators take 8, and an iterator may be endless
+_MOST_ELEMENTS = 2**60  # of a size, a stride or an offset: beyond, bytes no longer fit into 64 bits
+
+
+def _whole_numbers(name: str, given: Iterable[Any]) -> tuple[int, ...]:
+    try:
+        numbers = tuple(map(operator.index, islice(given, _MOST_AXES + 1)))
+    except Exception as error:  # numbers and sequences of others may raise anything
+        raise invalid(f"a Tensor has {name} that cannot be read ({reason(error)}); whole numbers are needed.") from None
+    if len(numbers) > _MOST_AXES or max(map(abs, numbers), default=0) > _MOST_ELEMENTS:
+        raise invalid(f"a Tensor has {name} out of bounds: at most {_MOST_AXES} numbers of up to 2**60.")
+    return numbers
+
+
 def _format(given: Format | str | None) -> Format:
     if given is None:
         return Format.UNDEFINED
-    found = by_name(given) if isinstance(given, str) else Format(given)
+    found = given if isinstance(given, Format) else by_name(given) if isinstance(given, str) else None
     if found is None:
-        raise invalid(f"there is no format {given!r}; choose one of {', '.join(Format.__members__)}.")
+        shown = repr(given) if isinstance(given, str) else f"of type {type(given).__name__}"
+        raise invalid(f"there is no format {shown}; choose one of {', '.join(Format.__members__)}.")
     return found
 
 

@@ -6,24 +6,28 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from aclnn.base.adopt import adopt
+from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array, overlap, same_view
-from aclnn.base.status import AclnnError, Status
-from aclnn.base.tensor import TensorSpec
+from aclnn.base.status import AclnnError, Status, reason
+from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.check import Violation
 from aclnn.contract.model import Arg, Op
-from aclnn.runtime.plan import Plan
+from aclnn.runtime.plan import Plan, failure
 from aclnn.runtime.stream import Stream
 
 Views = Sequence[Any]
 """The tensors of a call in contract order: arrays, lists of arrays, None where one is absent."""
 
 VERBOSE = os.environ.get("ACLNN_VERBOSE", "") not in ("", "0")
+
+_live: weakref.WeakSet[Executor] = weakref.WeakSet()
 
 
 class Executor:
@@ -37,6 +41,11 @@ class Executor:
         self._run = plan.prepared.instantiate()
         self._used = False
         self._plan_us = plan_us
+        self._make_locks()
+        _live.add(self)
+
+    def _make_locks(self) -> None:
+        self._claiming = threading.Lock()
         self._one_at_a_time = threading.Lock()
 
     @property
@@ -57,17 +66,25 @@ class Executor:
     def run(self, workspace: Any = None, stream: Stream | None = None) -> Any:
         """Runs the plan: at once without a stream, else after what the stream already has. Returns the outputs."""
         op = self.plan.op
-        if self._used and not self.repeatable:
-            raise inner(op, "this executor has already run; plan(…, repeatable=True) makes one that may run again")
+        if stream is not None and not isinstance(stream, Stream):
+            raise parameter(op, f"stream is {kind_of(stream)}; it must be an aclnn.Stream or None", "stream")
+        self._refuse_second_run()
         scratch = _scratch(op, workspace, self.workspace_size)
         views = self._bound_views()
         check_addresses(op, views, scratch)
-        self._used = True
+        with self._claiming:  # of two threads that come at once, one runs
+            self._refuse_second_run()
+            if stream is not None:
+                stream.submit(lambda: self._execute(scratch, views))
+            self._used = True
         if stream is None:
             self._execute(scratch, views)
-        else:
-            stream.submit(lambda: self._execute(scratch, views))
         return self.result
+
+    def _refuse_second_run(self) -> None:
+        if self._used and not self.repeatable:
+            text = "this executor has already run; plan(…, repeatable=True) makes one that may run again"
+            raise inner(self.plan.op, text)
 
     def set_address(self, name: str, array: Any, index: int | None = None) -> None:
         """Exchanges the memory of a tensor (of element `index`, for a list) for memory of the same spec."""
@@ -79,6 +96,8 @@ class Executor:
         arg = op.tensors[position]
         planned = self._planned(arg, index)
         given = adopt(array, arg.name, writable=arg.out)
+        if given.view is None:
+            raise parameter(op, f"the view of {arg.name} leaves its storage; it must stay inside", arg.name)
         if planned is None or (given.spec.dtype, given.spec.shape, given.spec.strides) != planned[:3]:
             raise parameter(
                 op,
@@ -91,15 +110,32 @@ class Executor:
         else:
             self._views[position] = [*self._views[position]]
             self._views[position][index] = given.view
+        if arg.out:
+            self._exchange_result(arg, array, index)
+
+    def _exchange_result(self, arg: Arg, array: Any, index: int | None) -> None:
+        """What a run returns is what it wrote to."""
+        outputs = self.plan.op.outputs
+        several = isinstance(self.result, (tuple, list)) and len(self.result) == len(outputs)
+        results = list(self.result) if several else [self.result]
+        at = outputs.index(arg) if several else 0
+        if index is None:
+            results[at] = array
+        else:
+            results[at] = [*results[at]]
+            results[at][index] = array
+        self.result = tuple(results) if several else results[0]
 
     def _planned(self, arg: Arg, index: int | None) -> TensorSpec | None:
         """What a tensor, or an element of a list, was planned as."""
         planned: Any = self.plan.call[arg.name]
+        if planned is None:
+            return None
         if arg.kind == "tensor":
             if index is not None:
                 raise parameter(self.plan.op, f"{arg.name} is one tensor; index is {index} but must be None", "index")
             return planned  # type: ignore[no-any-return]
-        if index is None or not 0 <= index < len(planned):
+        if not isinstance(index, int) or not 0 <= index < len(planned):
             text = f"{arg.name} is a list of {len(planned)}; index is {index} but must be 0..{len(planned) - 1}"
             raise parameter(self.plan.op, text, "index")
         return planned[index]  # type: ignore[no-any-return]
@@ -124,11 +160,8 @@ def execute(plan: Plan, run: Any, scratch: Array | None, views: Views) -> None:
             raise Violation(plan.op, rule, words).error()
     try:
         run(scratch, *views)
-    except MemoryError as error:
-        text = f"{plan.op.name}: out of memory in kernel {plan.kernel}."
-        raise AclnnError(Status.ACLNN_ERR_RUNTIME_ERROR, text) from error
     except Exception as error:
-        raise inner(plan.op, f"kernel {plan.kernel} failed with {type(error).__name__}: {error}") from error
+        raise failure(plan.op, plan.kernel, error) from error
 
 
 def check_addresses(op: Op, views: Views, scratch: Array | None = None) -> None:
@@ -185,12 +218,25 @@ def _scratch(op: Op, workspace: Any, needed: int) -> Array | None:
             f"{op.name}: workspace is null; {needed} bytes are needed.",
             argument="workspace",
         )
-    scratch: Array = np.frombuffer(memoryview(workspace).cast("B"), np.uint8)
+    try:
+        scratch: Array = np.frombuffer(memoryview(workspace).cast("B"), np.uint8)
+    except Exception as error:  # buffers of others may raise anything
+        text = f"workspace is {kind_of(workspace)} ({reason(error)}); it must be one block of bytes"
+        raise parameter(op, text, "workspace") from error
     if not scratch.flags.writeable:
         raise parameter(op, "workspace is read-only; it must be writable", "workspace")
     if scratch.size < needed:
         raise parameter(op, f"workspace has {scratch.size} bytes but phase 1 asked for {needed}", "workspace")
     return scratch
+
+
+def new_memory(op: Op, name: str, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Fresh memory for a tensor or a workspace, or a code."""
+    try:
+        return np.empty(shape, dtype.numpy)
+    except (MemoryError, ValueError) as error:  # ValueError: so many bytes that 64 bits cannot count them
+        text = f"{op.name}: out of memory for {name} of {dtype} {list(shape)}."
+        raise AclnnError(Status.ACLNN_ERR_RUNTIME_ERROR, text, argument=name) from error
 
 
 def parameter(op: Op, text: str, argument: str) -> AclnnError:
@@ -223,3 +269,12 @@ def report(plan: Plan, plan_us: float, run_us: float) -> None:
 
 def _signature(plan: Plan, arg: Arg) -> str:
     return "+".join(f"{s.dtype}:{'x'.join(map(str, s.shape))}" for s in plan.call.specs(arg.name))
+
+
+def _after_fork() -> None:
+    for executor in list(_live):  # whoever held a lock stayed in the parent
+        executor._make_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

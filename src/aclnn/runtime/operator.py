@@ -6,25 +6,30 @@ import operator
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from aclnn import ops
 from aclnn.base.adopt import Adopted, adopt, to_torch
+from aclnn.base.dtype import UINT8
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.product import Product
 from aclnn.base.scalar import scalar
-from aclnn.base.status import AclnnError, invalid
+from aclnn.base.status import AclnnError, invalid, reason
 from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.call import Call, Value
 from aclnn.contract.check import check
 from aclnn.contract.expr import Expr
 from aclnn.contract.model import BY_VALUE, Arg, Op
 from aclnn.runtime import settings
-from aclnn.runtime.executor import VERBOSE, Executor, check_addresses, execute, parameter, report
+from aclnn.runtime.executor import VERBOSE, Executor, check_addresses, execute, new_memory, parameter, report
 from aclnn.runtime.plan import Plan, make_plan, plan_cache
+
+_MOST_TENSORS = 2**16  # of a list
+_MOST_ELEMENTS = 64  # of an array attribute; no contract asks for more, and an iterator may be endless
 
 
 class Operator:
@@ -45,7 +50,8 @@ class Operator:
         views = [v if used else None for v, used in zip(binding.views(), plan.taking_part, strict=True)]
         if out is not None:
             check_addresses(self.op, views)
-        scratch = np.empty(plan.workspace_size, np.uint8) if plan.workspace_size else None
+        room = plan.workspace_size
+        scratch = new_memory(self.op, "workspace", (room,), UINT8) if room else None
         planned = time.perf_counter()
         execute(plan, plan.prepared.instantiate(), scratch, views)
         if VERBOSE:
@@ -107,7 +113,7 @@ class Binding:
             self.memory[arg.name] = None
             return None
         specs = self.plan.call.specs(arg.name)
-        arrays = [np.empty(s.shape, s.dtype.numpy) for s in specs]
+        arrays = [new_memory(self.op, arg.name, s.shape, s.dtype) for s in specs]
         results = [to_torch(a) for a in arrays] if self.to_torch else arrays
         if arg.kind == "tensor_list":
             self.memory[arg.name] = arrays
@@ -130,6 +136,9 @@ class Binding:
             self.values[arg.name] = self._convert(arg, value)
         except AclnnError as error:  # the outer layer adds whose argument it was
             raise parameter(self.op, error.message.rstrip("."), arg.name) from None
+        except Exception as error:  # numbers and arrays of others may raise anything when they are read
+            text = f"{arg.name} is a {type(value).__name__} that cannot be read ({reason(error)})"
+            raise parameter(self.op, text, arg.name) from error
 
     def _convert(self, arg: Arg, value: Any) -> Value:
         if value is None and arg.kind not in BY_VALUE:
@@ -172,7 +181,10 @@ def _pass_on(advice: tuple[str, ...]) -> None:
 def _listed(arg: Arg, value: Any) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         raise invalid(f"{arg.name} is {kind_of(value)}; it must be a list of arrays.")
-    return list(value)
+    tensors = list(islice(value, _MOST_TENSORS + 1))  # a subclass may lie about its length
+    if len(tensors) > _MOST_TENSORS:
+        raise invalid(f"{arg.name} has more than {_MOST_TENSORS} elements.")
+    return tensors
 
 
 def _is_one(value: Any) -> bool:
@@ -210,12 +222,18 @@ def _flags(arg: Arg, value: Any) -> tuple[bool, ...]:
 def _elements(arg: Arg, value: Any) -> list[Any]:
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__") or _is_one(value):
         raise invalid(f"{arg.name} is {kind_of(value)}; it must be a sequence.")
-    return list(value)
+    elements = list(islice(value, _MOST_ELEMENTS + 1))
+    if len(elements) > _MOST_ELEMENTS:
+        raise invalid(f"{arg.name} has more than {_MOST_ELEMENTS} elements.")
+    return elements
 
 
 def _real(arg: Arg, value: Any) -> float:
     if isinstance(value, (int, float, np.floating, np.integer)):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise invalid(f"{arg.name} is an integer beyond every float.") from None
     raise invalid(f"{arg.name} is {kind_of(value)}; it must be a number.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -11,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from aclnn import ops
-from aclnn.base.status import invalid
+from aclnn.base.status import AclnnError, Status, invalid, reason
 from aclnn.base.tensor import Placement
 from aclnn.contract.call import Call
 from aclnn.contract.check import check
@@ -66,7 +67,7 @@ class Plan:
     def explain(self) -> str:
         """Which kernel runs, and who said no and why."""
         lines = [f"{self.op.name} on {self.call.product}: kernel {self.kernel}, workspace {self.workspace_size} bytes"]
-        return "\n".join([*lines, *(f"  {name} refused: {reason}" for name, reason in self.refused)])
+        return "\n".join([*lines, *(f"  {name} refused: {why}" for name, why in self.refused)])
 
 
 def make_plan(op: Op, call: Call, engine: str, threads: int) -> Plan:
@@ -87,13 +88,32 @@ def _choose(op: Op, call: Call, engine: str, threads: int) -> Plan:
         return Plan(op, call, "nothing to compute", (), Prepared(lambda: _run_nothing))
     refused: list[tuple[str, str]] = []
     for kernel in _candidates(op, engine):
-        reason = kernel.too_small(call) if engine == "auto" else None
-        answer = Refusal(reason) if reason else kernel.plan(call, threads)
+        answer = _asked(kernel, op, call, engine, threads)
         if isinstance(answer, Prepared):
             return Plan(op, call, kernel.name, tuple(refused), answer)
         refused.append((kernel.name, answer.reason))
-    reasons = "; ".join(f"{name}: {reason}" for name, reason in refused) or "no such kernel is installed"
+    reasons = "; ".join(f"{name}: {why}" for name, why in refused) or "no such kernel is installed"
     raise invalid(f"{op.name}: engine {engine!r} cannot serve this call ({reasons}).")
+
+
+def _asked(kernel: Kernel, op: Op, call: Call, engine: str, threads: int) -> Prepared | Refusal:
+    """What a kernel says to a call."""
+    too_small = kernel.too_small(call) if engine == "auto" else None
+    if too_small:
+        return Refusal(too_small)
+    try:
+        return kernel.plan(call, threads)
+    except Exception as error:
+        raise failure(op, kernel.name, error) from error
+
+
+def failure(op: Op, kernel: str, error: Exception) -> AclnnError:
+    """Whatever a kernel raised, as a code."""
+    if isinstance(error, AclnnError):
+        return AclnnError(error.code, f"{op.name}: {error.message}", argument=error.argument)
+    if isinstance(error, MemoryError):
+        return AclnnError(Status.ACLNN_ERR_RUNTIME_ERROR, f"{op.name}: out of memory in kernel {kernel}.")
+    return AclnnError(Status.ACLNN_ERR_INNER, f"{op.name}: kernel {kernel} failed with {reason(error)}.")
 
 
 def _candidates(op: Op, engine: str) -> list[Kernel]:
@@ -136,8 +156,11 @@ class PlanCache:
 
     def __init__(self, limit: int = 1024):
         self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
-        self._lock = threading.Lock()
         self._limit, self._hits, self._misses = limit, 0, 0
+        self.make_lock()
+
+    def make_lock(self) -> None:
+        self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
         with self._lock:
@@ -165,3 +188,5 @@ class PlanCache:
 
 
 plan_cache = PlanCache()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=plan_cache.make_lock)  # whoever held it stayed in the parent

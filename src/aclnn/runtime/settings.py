@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,9 @@ from functools import cache
 from aclnn.base import product as products
 from aclnn.base.product import Product
 from aclnn.base.status import invalid
+from aclnn.base.tensor import kind_of
 
+MOST_THREADS = max(256, os.cpu_count() or 1)  # libgomp ends the process if the operating system refuses a thread
 ENGINES = ("auto", "fast", "numpy", "reference")
 
 _product: ContextVar[Product | None] = ContextVar("product", default=None)
@@ -67,19 +70,22 @@ def threads(count: int) -> Iterator[int]:
 
 
 def _known_engine(name: str) -> str:
-    if name not in ENGINES:
-        raise invalid(f"there is no engine {name!r}; choose one of {', '.join(ENGINES)}.", "engine")
+    if not isinstance(name, str) or name not in ENGINES:
+        shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"
+        raise invalid(f"there is no engine {shown}; choose one of {', '.join(ENGINES)}.", "engine")
     return name
 
 
 def _positive(count: object, source: str) -> int:
     try:
-        number = int(count)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
+        number = int(count) if isinstance(count, str) else operator.index(count)  # type: ignore[arg-type]
+    except Exception:  # numbers of others may raise anything
         number = 0
-    if number < 1:
-        raise invalid(f"{source} is {count!r}; it must be a whole number of at least 1.", "threads")
-    return int(number)
+    if not 1 <= number <= MOST_THREADS:
+        shown = repr(count) if isinstance(count, (int, str)) else kind_of(count)
+        text = f"{source} is {shown}; it must be a whole number of at least 1 and at most {MOST_THREADS}."
+        raise invalid(text, "threads")
+    return number
 
 
 @cache
@@ -98,5 +104,5 @@ def _environment_threads() -> int:
         return _positive(os.environ["ACLNN_NUM_THREADS"], "ACLNN_NUM_THREADS")
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if wanted.isdigit() and int(wanted) > 0:
-        return int(wanted)
+        return min(int(wanted), MOST_THREADS)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -9,9 +9,11 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 
+from aclnn.base.status import AclnnError, Status, invalid, reason
+
 Job = Callable[[], None]
 
-_live: weakref.WeakSet[Stream] = weakref.WeakSet()
+_live: weakref.WeakSet[_Queue] = weakref.WeakSet()
 
 
 class Stream:
@@ -19,52 +21,31 @@ class Stream:
 
     with aclnn.Stream() as stream:      # leaves the block when all work is done
         plan.run(stream=stream)
+
+    A stream that nobody holds any longer finishes its work, and its worker ends.
     """
 
     def __init__(self) -> None:
-        self._start_afresh()
-        _live.add(self)
-
-    def _start_afresh(self) -> None:
-        self._changed = threading.Condition()
-        self._jobs: deque[Job] = deque()
-        self._busy = False
-        self._closed = False
-        self._error: BaseException | None = None
-        self._worker: threading.Thread | None = None
+        self._queue = _Queue()
+        weakref.finalize(self, self._queue.end).atexit = False  # _close_all also waits
 
     def submit(self, job: Job) -> None:
         """Puts a job at the end of the queue."""
-        with self._changed:
-            if self._closed:
-                raise RuntimeError("the stream is closed")
-            self._jobs.append(job)
-            if self._worker is None:
-                self._worker = threading.Thread(target=self._work, name="aclnn-stream", daemon=True)
-                self._worker.start()
-            self._changed.notify_all()
+        self._queue.submit(job)
 
     def synchronize(self) -> None:
         """Waits until all work is done; raises the first error since the last call, once."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._jobs and not self._busy)
-            error, self._error = self._error, None
+        error = self._queue.wait()
         if error is not None:
             raise error
 
     def query(self) -> bool:
         """Whether all work is done."""
-        with self._changed:
-            return not self._jobs and not self._busy
+        return self._queue.is_idle()
 
     def close(self) -> None:
         """Finishes what is queued and ends the worker. Closing twice is fine."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-            worker = self._worker
-        if worker is not None and worker is not threading.current_thread():
-            worker.join()
+        self._queue.close()
 
     def __enter__(self) -> Stream:
         return self
@@ -75,6 +56,64 @@ class Stream:
                 self.synchronize()
         finally:
             self.close()
+
+
+class _Queue:
+    """What a stream and its worker share. The worker knows no stream, so that it keeps none alive."""
+
+    def __init__(self) -> None:
+        self.start_afresh()
+        _live.add(self)
+
+    def start_afresh(self) -> None:
+        self._changed = threading.Condition()
+        self._jobs: deque[Job] = deque()
+        self._busy = False
+        self._closed = False
+        self._error: BaseException | None = None
+        self._worker: threading.Thread | None = None
+
+    def submit(self, job: Job) -> None:
+        with self._changed:
+            if self._closed:
+                raise invalid("the stream is closed; it takes no more work.", "stream")
+            if self._worker is None:
+                self._worker = self._started()  # before the job is there: without a worker nobody would ever run it
+            self._jobs.append(job)
+            self._changed.notify_all()
+
+    def _started(self) -> threading.Thread:
+        worker = threading.Thread(target=self._work, name="aclnn-stream", daemon=True)
+        try:
+            worker.start()
+        except (RuntimeError, MemoryError) as error:
+            text = f"the stream has no thread to run on ({reason(error)})."
+            raise AclnnError(Status.ACLNN_ERR_RUNTIME_ERROR, text, argument="stream") from error
+        return worker
+
+    def wait(self) -> BaseException | None:
+        if self._worker is threading.current_thread():
+            raise invalid("work on a stream cannot wait for the stream itself.", "stream")
+        with self._changed:
+            self._changed.wait_for(lambda: not self._jobs and not self._busy)
+            error, self._error = self._error, None
+        return error
+
+    def is_idle(self) -> bool:
+        with self._changed:
+            return not self._jobs and not self._busy
+
+    def end(self) -> None:
+        """Lets the worker go when it is done."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        self.end()
+        worker = self._worker
+        if worker is not None and worker is not threading.current_thread():
+            worker.join()
 
     def _work(self) -> None:
         while True:
@@ -101,13 +140,13 @@ def _outcome(job: Job) -> BaseException | None:
 
 
 def _close_all() -> None:
-    for stream in list(_live):
-        stream.close()
+    for queue in list(_live):
+        queue.close()
 
 
 def _after_fork() -> None:
-    for stream in list(_live):  # the workers stayed in the parent
-        stream._start_afresh()
+    for queue in list(_live):  # the workers stayed in the parent
+        queue.start_afresh()
 
 
 atexit.register(_close_all)
