@@ -56,8 +56,7 @@ def _operators(nothing: str, lang: str) -> str:
     """Every operator, linked to the page of its family, which is beside the page with this table."""
     head, rows = tables.operators(lang)
     pages = [ops.family_of(op).removesuffix("_forward") for op in ops.all_ops()]
-    linked = [(f"[{op}]({page}.md)", f"`{python}`", what) for (op, python, what), page in zip(rows, pages, strict=True)]
-    return markdown((head, linked))
+    return markdown((head, [(f"[{row[0]}]({page}.md)", *row[1:]) for row, page in zip(rows, pages, strict=True)]))
 
 
 def _prototype(name: str, lang: str) -> str:
