@@ -94,8 +94,10 @@ def test_scalars_are_told_apart_by_their_bits() -> None:
 
 @pytest.mark.parametrize("wrong", ["1", None, [1], np.zeros(2), 2**63, -(10**400), object()])
 def test_what_is_no_scalar_is_refused(wrong: object) -> None:
-    with pytest.raises(AclnnError, match="scalar"):
+    with pytest.raises(AclnnError, match="a scalar is "):
         scalar(wrong)
+    with pytest.raises(AclnnError, match="alpha is "):
+        scalar(wrong, name="alpha")
 
 
 def test_products_are_found_by_any_name() -> None:

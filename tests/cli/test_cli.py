@@ -91,6 +91,11 @@ def test_describe_shows_prototype_arguments_and_rules_in_both_languages(op: ops.
         assert shown.count("16100") >= len(op.all_rules) / 2
 
 
+def test_describe_says_what_every_tensor_must_be() -> None:
+    assert "no two indexes of an output are the same element" in aclnn("describe", "elu").stdout
+    assert "视图不超出其存储范围" in aclnn("describe", "elu", "--lang", "zh").stdout
+
+
 def test_env_names_versions_and_settings() -> None:
     shown = aclnn("env").stdout
     for fact in ("aclnn-cpu", "numpy", "product", "Atlas A2", "threads"):

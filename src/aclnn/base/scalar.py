@@ -36,27 +36,29 @@ class Scalar(NamedTuple):
         return f"Scalar({self.value}, {self.dtype})"
 
 
-def scalar(value: Any, dtype: DType | None = None) -> Scalar:
+def scalar(value: Any, dtype: DType | None = None, name: str = "a scalar") -> Scalar:
     """A Scalar of a Python or numpy number; `dtype` is for callers that have said it (the C interface).
+
+    `name` is the argument, for the message if it is none.
 
     >>> scalar(1.5)
     Scalar(1.5, float64)
     """
     if isinstance(value, Scalar):
         return value
-    dtype = dtype or _dtype_of(value)
+    dtype = dtype or _dtype_of(value, name)
     number = math.nan if dtype.is_complex else float(value)  # a complex one is only ever refused, by its dtype
     return Scalar(dtype, struct.pack("=d", math.nan if math.isnan(number) else number))
 
 
-def _dtype_of(value: Any) -> DType:
+def _dtype_of(value: Any, name: str) -> DType:
     if isinstance(value, (np.ndarray, np.generic)) and value.ndim == 0:
         found = dtypes.by_numpy(value.dtype)
     elif isinstance(value, bool):
         found = _BOOL
     elif isinstance(value, int):
         if not -(2**63) <= value < 2**63:
-            raise invalid("an integer scalar does not fit into 64 bits.")
+            raise invalid(f"{name} is an integer that does not fit into 64 bits.")
         found = INT64
     elif isinstance(value, float):
         found = FLOAT64
@@ -65,5 +67,5 @@ def _dtype_of(value: Any) -> DType:
     else:
         found = None
     if found is None:
-        raise invalid(f"a scalar argument is {kind_of(value)}; it must be a number.")
+        raise invalid(f"{name} is {kind_of(value)}; it must be a number.")
     return found

@@ -24,6 +24,14 @@ _TITLES = {
     "zh": ("函数原型", "参数说明", "校验规则（按检查顺序）", "产品支持情况"),
 }
 
+# What holds for every tensor would only repeat itself in the table of rules.
+_OF_EVERY_TENSOR = {
+    "en": "Of every tensor: its view stays inside its storage, no two indexes of an output are the same element, and "
+    "when the work runs no output overlaps another tensor or the workspace (161002) and memory is there (161001).",
+    "zh": "每个Tensor还须满足：视图不超出其存储范围，输出的任意两个下标不指向同一元素，"
+    "执行时输出不与其他Tensor或workspace重叠（161002），且内存地址非空（161001）。",
+}
+
 
 def ops_command(lang: LangOption = Lang.en) -> None:
     """Lists the operators, and which dtypes each product takes."""
@@ -43,3 +51,4 @@ def describe(
     print_table(tables.arguments(found, lang.value), arguments)
     print()
     print_table(tables.rules(found, lang.value), rules)
+    print("\n" + _OF_EVERY_TENSOR[lang.value])

@@ -219,7 +219,10 @@ def _scratch(op: Op, workspace: Any, needed: int) -> Array | None:
             argument="workspace",
         )
     try:
-        scratch: Array = np.frombuffer(memoryview(workspace).cast("B"), np.uint8)
+        memory = memoryview(workspace)
+        if memory.format == "O":  # our bytes would lie where Python keeps references
+            raise TypeError("it holds Python objects")
+        scratch: Array = np.frombuffer(memory.cast("B"), np.uint8)
     except Exception as error:  # buffers of others may raise anything
         text = f"workspace is {kind_of(workspace)} ({reason(error)}); it must be one block of bytes"
         raise parameter(op, text, "workspace") from error
@@ -257,9 +260,9 @@ def _brief(spec: Any) -> str:
 
 
 def report(plan: Plan, plan_us: float, run_us: float) -> None:
-    """One parseable line per run."""
+    """One parseable line per run: fields between commas, of which there are no others."""
     shapes = " ".join(f"{a.name}={_signature(plan, a)}" for a in plan.op.tensors if plan.call[a.name] is not None)
-    refused = "|".join(f"{name}:{reason}" for name, reason in plan.refused)
+    refused = "|".join(f"{name}:{why}" for name, why in plan.refused).replace(",", ";")
     print(
         f"aclnn,{plan.op.name},{shapes},kernel={plan.kernel},refused={refused},plan_us={plan_us:.1f},run_us={run_us:.1f}",
         file=sys.stderr,

@@ -126,7 +126,8 @@ class Binding:
         given = (out,) if len(outputs) == 1 and not isinstance(out, tuple) else out
         if not isinstance(given, (tuple, list)) or len(given) != len(outputs):
             names = ", ".join(a.snake for a in outputs)
-            raise parameter(self.op, f"out is {kind_of(out)}; it must be a tuple of {len(outputs)} ({names})", "out")
+            what = f"has {len(given)} elements" if isinstance(given, (tuple, list)) else f"is {kind_of(out)}"
+            raise parameter(self.op, f"out {what}; it must be a tuple of {len(outputs)} ({names})", "out")
         for arg, value in zip(outputs, given, strict=True):
             self._bind(arg, value)
         self.result = out
@@ -238,7 +239,7 @@ def _real(arg: Arg, value: Any) -> float:
 
 
 _ATTRIBUTES: dict[str, Callable[[Arg, Any], Any]] = {
-    "scalar": lambda arg, value: scalar(value),
+    "scalar": lambda arg, value: scalar(value, name=arg.name),
     "bool": _flag,
     "int8": _integer,
     "int32": _integer,
