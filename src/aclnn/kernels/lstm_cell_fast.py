@@ -15,6 +15,16 @@ from aclnn.kernels.threads import Work, worth
 
 FEW = 1024  # elements of a state: below, whole-array numpy takes a few microseconds, and no compiler has to be loaded
 PER_THREAD = 4096  # that pay for waking a thread
+FORWARD_TENSORS = (
+    "inputGates",
+    "hiddenGates",
+    "cx",
+    "inputBiasOptional",
+    "hiddenBiasOptional",
+    "hyOut",
+    "cyOut",
+    "storageOut",
+)
 TENSORS = ("gradHyOptional", "gradCOptional", "cx", "cy", "storage", "gradGatesOut", "gradCxOut")
 
 
@@ -45,6 +55,35 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
 
     def instantiate() -> Run:
         work = Work(entry, tiles, 1, arguments, team, table)
+
+        def run(workspace: Array | None, *tensors: Array | None) -> None:
+            work.point(0, *(0 if t is None else address(t) for t in tensors))
+            work.run()
+
+        return run
+
+    return Prepared(instantiate)
+
+
+@kernel("aclnnThnnFusedLstmCell", "numba", engine="fast", too_small=too_small)
+def thnn_fused_lstm_cell_fast(call: Call, threads: int) -> Prepared | Refusal:
+    specs: list[TensorSpec | None] = [call[name] for name in FORWARD_TENSORS]
+    cx: TensorSpec = call["cx"]
+    if cx.dtype not in jit.POINTER or cx.is_empty:
+        return Refusal("it takes float32, float16 and bfloat16, and no empty tensor")
+    for name, spec in zip(FORWARD_TENSORS, specs, strict=True):
+        if spec is not None and spec.strides[-1] != 1 and spec.shape[-1] != 1:
+            return Refusal(f"the columns of {name} do not lie side by side")
+    try:
+        entry = jit.load("lstm_cell.forward", jit.POINTER[cx.dtype] * 8 + "Iii")
+    except jit.NoNativeCodeError as reason:
+        return Refusal(str(reason))
+    table = (ctypes.c_int64 * 8)(*(0 if spec is None else spec.strides[0] for spec in specs))
+    (batch, hidden), has_bias = cx.shape, int(call["inputBiasOptional"] is not None)
+    arguments, team = [0] * 8 + [ctypes.addressof(table), hidden, has_bias], worth(cx.size, PER_THREAD, threads)
+
+    def instantiate() -> Run:
+        work = Work(entry, batch, 1, arguments, team, table)
 
         def run(workspace: Array | None, *tensors: Array | None) -> None:
             work.point(0, *(0 if t is None else address(t) for t in tensors))

@@ -8,6 +8,9 @@ COLUMN_TILE = 128  # columns that sums.down_columns does together
 PRODUCT_TILE = 64  # columns that lstm.row_product does together
 CELL_TILE = 64  # columns that lstm_cell.backward does together
 
+# product.multiply: a tile of registers, how deep it goes, columns of a panel, rows of a block
+TILE_ROWS, DEPTH, PANEL, BLOCK = 6, 128, 64, 480
+
 # The table of lstm.walk, by position.
 (
     STEPS,
@@ -30,6 +33,9 @@ CELL_TILE = 64  # columns that lstm_cell.backward does together
     MADE,  # how many sequences have their dh from the last product
     TABLE_SIZE,
 ) = range(19)
+
+# Arguments of lstm_forward.gates, by position: the first nine move from step to step. GRAD_MEMORY follows the first.
+FORWARD_MOVING, FORWARD_ACTIVE = 9, 14
 
 # Arguments of lstm.gates, by position: the first seven move from step to step, and so does grad.
 MOVING, C_BEFORE, GRAD, ACTIVE, MADE_BEFORE, KNOWN = 7, 5, 12, 14, 15, 16

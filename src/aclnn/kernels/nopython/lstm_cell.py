@@ -1,4 +1,4 @@
-"""The LSTM cell backward: gates, cell state and bias in one pass. The formulas are those of ops/lstm_cell.py."""
+"""The LSTM cell in one pass, backward and forward. The formulas are those of ops/lstm_cell.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.kernels.nopython.agreed import CELL_TILE
-from aclnn.kernels.nopython.arithmetic import fma, tanh, use_widest_vectors
+from aclnn.kernels.nopython.arithmetic import fma, sigmoid, tanh, use_widest_vectors
 from aclnn.kernels.nopython.half import floats, read, write
 from aclnn.kernels.nopython.sums import ADDITIONS, LEVELS, clear, counter_add, counter_total
 
@@ -74,3 +74,43 @@ def backward(
             for gate in range(4):
                 for j in range(count):
                     write(grad_bias, (gate * hidden + first + j) * steps[7], sums[gate * CELL_TILE + j])
+
+
+def forward(
+    lo: int,
+    hi: int,
+    gates: Any,
+    hidden_gates: Any,
+    cx: Any,
+    bias: Any,
+    hidden_bias: Any,
+    hy: Any,
+    cy: Any,
+    storage: Any,
+    steps: Any,
+    hidden: int,
+    has_bias: int,
+) -> None:
+    """Items are cells of the batch; steps[8]: from cell to cell in each tensor. A bias is dense."""
+    use_widest_vectors()
+    for b in range(lo, hi):
+        at, at_hidden, at_c = b * steps[0], b * steps[1], b * steps[2]
+        to_h, to_c, to = b * steps[5], b * steps[6], b * steps[7]
+        for j in range(hidden):
+            a_i = read(gates, at + j) + read(hidden_gates, at_hidden + j)
+            a_f = read(gates, at + hidden + j) + read(hidden_gates, at_hidden + hidden + j)
+            a_g = read(gates, at + 2 * hidden + j) + read(hidden_gates, at_hidden + 2 * hidden + j)
+            a_o = read(gates, at + 3 * hidden + j) + read(hidden_gates, at_hidden + 3 * hidden + j)
+            if has_bias:
+                a_i += read(bias, j) + read(hidden_bias, j)
+                a_f += read(bias, hidden + j) + read(hidden_bias, hidden + j)
+                a_g += read(bias, 2 * hidden + j) + read(hidden_bias, 2 * hidden + j)
+                a_o += read(bias, 3 * hidden + j) + read(hidden_bias, 3 * hidden + j)
+            i, f, g, o = sigmoid(a_i), sigmoid(a_f), tanh(a_g), sigmoid(a_o)
+            c = fma(f, read(cx, at_c + j), i * g)
+            write(storage, to + j, i)
+            write(storage, to + hidden + j, f)
+            write(storage, to + 2 * hidden + j, g)
+            write(storage, to + 3 * hidden + j, o)
+            write(cy, to_c + j, c)
+            write(hy, to_h + j, o * tanh(c))

@@ -1,0 +1,157 @@
+"""The LSTM and its cell forwards on oneDNN and compiled loops: right at any size, stride, dtype and value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import aclnn
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
+from aclnn.base.product import CPU
+from aclnn.contract.cases import Case, fill
+from aclnn.kernels import lstm_cell_fast, lstm_walk, onednn
+from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_case
+from aclnn.ops.lstm_forward import lstm_case
+from tests.harness import assert_sound, bits, call
+from tests.ops.test_lstm_forward import arrays, cases, taking_part
+
+pytest.importorskip("numba")
+try:
+    onednn.library()
+except onednn.OneDnnError as reason:
+    pytest.skip(str(reason), allow_module_level=True)
+
+DTYPES = [FLOAT32, FLOAT16, BFLOAT16]
+SEQUENCES = st.sampled_from(DTYPES).flatmap(lambda d: cases(dtype=d, product=CPU))
+CELLS = st.builds(
+    thnn_fused_lstm_cell_case,
+    st.integers(1, 5),
+    st.integers(1, 70),
+    st.booleans(),
+    st.sampled_from(DTYPES),
+    st.just(CPU),
+)
+
+
+def spread(case: Case) -> Case:
+    """The case with a gap after every row of its tensors; features stay side by side."""
+    changed = {}
+    for arg in case.op.tensors:
+        specs = case.call.specs(arg.name)
+        if not specs or specs[0].rank < 2 or arg.name == "params":
+            continue
+        wide = []
+        for spec in specs:
+            strides, step = [1], spec.shape[-1] + 3
+            for size in reversed(spec.shape[:-1]):
+                strides.append(step)
+                step *= max(size, 1)
+            wide.append(spec._replace(strides=tuple(reversed(strides)), offset=2, storage=None))
+        changed[arg.name] = tuple(wide) if arg.kind == "tensor_list" else wide[0]
+    return case.but("spread", **changed)
+
+
+@settings(max_examples=100)
+@given(SEQUENCES.filter(lambda c: not c.values["input"].is_empty), st.booleans())
+def test_any_sequences_are_sound(case: Case, with_gaps: bool) -> None:
+    assert_sound(spread(case) if with_gaps else case, "fast")
+
+
+@settings(max_examples=100)
+@given(CELLS, st.booleans())
+def test_any_cells_are_sound(case: Case, with_gaps: bool) -> None:
+    assert_sound(spread(case) if with_gaps else case, "fast")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_large_ones_are_sound(dtype: DType) -> None:
+    assert_sound(lstm_case(9, 5, 70, 65, layers=2, bidirectional=True, dtype=dtype, product=CPU), "fast")
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_what_takes_no_part_is_not_read_and_comes_out_as_zero(train: bool) -> None:
+    case = lstm_case(4, 3, 2, 3, layers=2, bidirectional=True, lengths=(4, 2, 0), train=train)
+    given_ = arrays(case)
+    given_ = {**given_, "input": given_["input"].astype(np.float32)}
+    for name in ("params", "hx"):
+        given_[name] = [a.astype(np.float32) for a in given_[name]]
+    y, hy, _, *lists = aclnn.lstm(**given_, engine="fast")
+    away = ~taking_part(given_)
+    for array in (y, *(a for one in lists if one is not None for a in one)):
+        assert np.isfinite(array).all()
+        assert (array[away] == 0).all()
+    assert (hy[:, 2] == given_["hx"][0][:, 2]).all()
+
+
+def test_nan_reaches_all_later_steps_of_its_sequence_and_nothing_else() -> None:
+    case = lstm_case(4, 3, 2, 3)
+    filled = fill(case)
+    filled["input"].view[1, 1, 0] = np.nan
+    call(case, filled, engine="fast")
+    out = filled["output"].view
+    assert np.isnan(out[1:, 1]).all()
+    assert np.isfinite(out[0]).all()
+    assert np.isfinite(out[:, [0, 2]]).all()
+
+
+@pytest.mark.parametrize("values", [[np.inf, -np.inf], [200.0, -200.0], [1e-30, -1e-30], [np.nan, 1.0]])
+def test_gates_of_any_size(values: list[float]) -> None:
+    case = thnn_fused_lstm_cell_case(2, 3, has_bias=False)
+    filled, expected = fill(case), fill(case)
+    for one in (filled, expected):
+        one["inputGates"].view[...] = np.resize(values, (2, 12))
+    call(case, filled, engine="fast")
+    call(case, expected, engine="reference")
+    for name in ("hyOut", "cyOut", "storageOut"):
+        np.testing.assert_allclose(filled[name].view, expected[name].view, rtol=1e-6, atol=1e-37)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_cells_have_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch, dtype: DType) -> None:
+    monkeypatch.setattr(lstm_cell_fast, "PER_THREAD", 1)
+    case, found = thnn_fused_lstm_cell_case(7, 130, dtype=dtype, product=CPU), set()
+    for threads in (1, 2, 3, 7):
+        aclnn.cache_clear()
+        with aclnn.threads(threads):
+            filled = fill(case, 3)
+            call(case, filled, engine="fast")
+            found.add(tuple(bits(case, filled)))
+    aclnn.cache_clear()
+    assert len(found) == 1
+
+
+def test_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lstm_walk, "PER_THREAD", 1)
+    case = lstm_case(5, 6, 8, 40, layers=2, bidirectional=True)
+    aclnn.cache_clear()
+    with aclnn.threads(3):
+        assert_sound(case, "fast")
+    aclnn.cache_clear()
+
+
+def test_a_repeatable_plan_takes_other_lengths_and_addresses() -> None:
+    case = lstm_case(4, 3, 2, 3, lengths=(4, 2, 1))
+    given_ = arrays(case)
+    for name in ("params", "hx"):
+        given_[name] = [a.astype(np.float32) for a in given_[name]]
+    given_["input"] = np.nan_to_num(given_["input"]).astype(np.float32)
+    plan = aclnn.lstm.plan(**given_, engine="fast", repeatable=True)
+    workspace = np.empty(plan.workspace_size, np.uint8)
+    plan.run(workspace)
+    other = np.array([3, 3, 1, 0])
+    plan.set_address("batch_sizes", other)
+    y, *_ = plan.run(workspace)
+    expected, *_ = aclnn.lstm(**{**given_, "batch_sizes": other}, engine="fast")
+    assert (y == expected).all()
+
+
+def test_who_serves_what() -> None:
+    def weights(hidden: int) -> list[np.ndarray]:
+        return [np.zeros((4 * hidden, 8), np.float32), np.zeros((4 * hidden, hidden), np.float32)]
+
+    attributes = {"has_bias": False, "num_layers": 1, "bidirectional": False, "batch_first": False}
+    x = np.zeros((16, 4, 8), np.float32)
+    assert aclnn.lstm.plan(x, weights(64), **attributes).kernel == "onednn"
+    assert aclnn.lstm.plan(x, weights(2), **attributes).refused == (("onednn", "5120 products are fewer than 200000"),)
