@@ -53,6 +53,14 @@ def test_the_process_ends_as_it_asked_every_time(mode: str, exits: Path) -> None
     assert [run_program([exits, mode]).returncode for _ in range(20)] == [7] * 20
 
 
+@pytest.mark.long
+def test_work_that_is_never_done_does_not_hold_the_exit_back(exits: Path) -> None:
+    ended = run_program([exits, "stuck"], timeout=30)
+    assert ended.returncode == 7
+    said = "aclnn: the process exits while work is still queued on a stream; what did not finish in time is dropped.\n"
+    assert ended.stderr == said
+
+
 @pytest.fixture(scope="module")
 def misuse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_program(PROGRAMS / "misuse.cpp", tmp_path_factory.mktemp("misuse"), "-rdynamic")

@@ -95,6 +95,16 @@ def test_every_way_to_leave_is_clean(python_inside: bool, objects: Objects, tmp_
         assert (ended.returncode, ended.stderr) == (7, ""), f"{mode}: {ended.stdout}{ended.stderr[-4000:]}"
 
 
+def test_an_exit_does_not_wait_for_a_long_kernel(objects: Objects, tmp_path: Path) -> None:
+    """It waits a few seconds, says so, and ends with its code and its output, before libraries are taken apart."""
+    target = str(tmp_path / "exits")
+    run([*compiler("address"), str(PROGRAMS / "exits.cpp"), *objects("address"), "-ldl", "-o", target])
+    env = {**os.environ, **ENVIRONMENT, "ASAN_OPTIONS": "detect_leaks=0"}
+    ended = subprocess.run([target, "long_kernel"], capture_output=True, text=True, timeout=50, env=env)
+    assert (ended.returncode, ended.stdout) == (7, "said before the end")
+    assert ended.stderr.startswith("aclnn: the process exits while work is still queued on a stream")
+
+
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 @pytest.mark.parametrize("program", SUITE[:-1])
 def test_program_is_clean_in_valgrind(program: str, objects: Objects, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -19,6 +20,7 @@ from aclnn.base.folder import private_folder
 from aclnn.base.status import AclnnError, Status
 from aclnn.capi import interpreter, prefix
 from aclnn.capi.interpreter import Interpreter
+from aclnn.capi.signature import contracts_id
 
 HERE = Path(__file__).parent
 SOURCES = HERE / "src"
@@ -26,7 +28,14 @@ INCLUDE = HERE / "include"
 
 COMPILE = ("-std=c++17", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-pthread")
 # nodelete: workers and Python outlive any dlclose. relro and now: a library that others load has no loose ends.
-LINK = ("-shared", "-pthread", "-Wl,-soname,libascendcl.so", "-Wl,-z,nodelete,-z,defs,-z,relro,-z,now", "-ldl")
+LINK = (
+    "-shared",
+    "-pthread",
+    "-Wl,-soname,libascendcl.so",
+    "-Wl,-z,nodelete,-z,defs,-z,relro,-z,now",
+    f"-Wl,--version-script={SOURCES / 'exports.map'}",
+    "-ldl",
+)
 
 Progress = Callable[[int, int], None]
 """Called with the number of files compiled so far and of all files."""
@@ -57,19 +66,14 @@ def is_built() -> bool:
         return False
 
 
-def compiler() -> str:
-    """The C++ compiler: CXX, else g++."""
-    wanted = os.environ.get("CXX") or "g++"
+def compiler() -> list[str]:
+    """The command of the C++ compiler: CXX (`ccache g++`, say), else g++."""
+    wanted, *rest = shlex.split(os.environ.get("CXX", "")) or ["g++"]
     found = shutil.which(wanted)
     if found is None:
         hint = "on Debian and Ubuntu it comes with the package g++" if wanted == "g++" else "CXX names it"
         raise _cannot(f"there is no C++ compiler {wanted!r} on the PATH; {hint}.")
-    return found
-
-
-def contracts_id() -> str:
-    """Names the operator table that library and engine must share: signatures are read by position."""
-    return hashlib.sha256((SOURCES / "operators.cpp").read_bytes()).hexdigest()[:16]
+    return [found, *rest]
 
 
 def recorded(python: Interpreter) -> str:
@@ -98,19 +102,19 @@ def _build_into(made: Path, python: Interpreter, progress: Progress) -> None:
         shutil.copytree(INCLUDE, whole / "include")
         (whole / "lib64").mkdir()
         objects = _compile_all(work, progress)
-        _run([compiler(), *map(str, objects), *LINK, "-o", str(whole / "lib64" / "libascendcl.so")])
+        _run([*compiler(), *map(str, objects), *LINK, "-o", str(whole / "lib64" / "libascendcl.so")])
         prefix.write(whole, made, __version__)
         os.rename(whole, made)
 
 
 def _compile_all(work: Path, progress: Progress) -> list[Path]:
     sources = sorted(SOURCES.glob("*.cpp"))
-    cxx, done = compiler(), 0
-    progress(done, len(sources))
+    cxx = compiler()
+    progress(0, len(sources))
 
     def compile_one(source: Path) -> Path:
         made = work / f"{source.stem}.o"
-        _run([cxx, *COMPILE, f"-I{INCLUDE}", f"-I{work}", "-c", str(source), "-o", str(made)])
+        _run([*cxx, *COMPILE, f"-I{INCLUDE}", f"-I{work}", "-c", str(source), "-o", str(made)])
         return made
 
     objects = []
@@ -138,7 +142,7 @@ def _key(python: Interpreter) -> str:
 
 @cache
 def _compiler_version() -> str:
-    ended = subprocess.run([compiler(), "--version"], capture_output=True, text=True)
+    ended = subprocess.run([*compiler(), "--version"], capture_output=True, text=True)
     return f"{compiler()} {ended.stdout.partition(chr(10))[0]}"
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import struct
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,8 +18,7 @@ from typing import Any, TypeVar
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, Status
 from aclnn.base.tensor import Placement, memory_at
-from aclnn.capi.build import contracts_id
-from aclnn.capi.signature import read_call
+from aclnn.capi.signature import contracts_id, read_call
 from aclnn.runtime import settings
 from aclnn.runtime.executor import VERBOSE, check_addresses, execute, no_memory, parameter, report
 from aclnn.runtime.plan import Plan, make_plan, plan_cache
@@ -51,6 +49,7 @@ def plan(signature: bytes) -> tuple[int, Execution, int, bool] | Refusal:
 
 
 def _plan(signature: bytes) -> tuple[int, Execution, int, bool]:
+    began = time.perf_counter()
     product, engine, threads = settings.current_product(), settings.current_engine(), settings.current_threads()
     is_new = False
 
@@ -60,7 +59,8 @@ def _plan(signature: bytes) -> tuple[int, Execution, int, bool]:
         return make_plan(*read_call(signature, product), engine, threads)
 
     made = plan_cache.get((product, engine, threads, signature), make)
-    return COMPUTED, Execution(made), made.workspace_size, is_new
+    execution = Execution(made, (time.perf_counter() - began) * 1e6)
+    return COMPUTED, execution, made.workspace_size, is_new
 
 
 def check(execution: Execution, addresses: bytes) -> int | Refusal:
@@ -85,10 +85,11 @@ def _answered(work: Callable[[bytes], Answer], words: bytes) -> Answer | Refusal
 class Execution:
     """A plan with a run of its own, bound to the addresses it was last given."""
 
-    __slots__ = ("_addresses", "_plan", "_run", "_scratch", "_views")
+    __slots__ = ("_addresses", "_plan", "_plan_us", "_run", "_scratch", "_views")
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, plan_us: float):
         self._plan = plan
+        self._plan_us = plan_us
         self._run = plan.prepared.instantiate()
         self._addresses = b""
         self._views: list[Any] = []
@@ -106,11 +107,11 @@ class Execution:
         began = time.perf_counter()
         execute(self._plan, self._run, self._scratch, self._views)
         if VERBOSE:
-            report(self._plan, 0.0, (time.perf_counter() - began) * 1e6)
+            report(self._plan, self._plan_us, (time.perf_counter() - began) * 1e6)
         return COMPUTED
 
     def _bind(self, addresses: bytes) -> tuple[Array | None, list[Any]]:
-        workspace, size, *rest = struct.unpack(f"={len(addresses) // 8}q", addresses)
+        workspace, size, *rest = memoryview(addresses).cast("q")
         scratch = memory_at(workspace, size) if self._plan.workspace_size else None
         views: list[Any] = []
         position = 0

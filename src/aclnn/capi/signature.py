@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import zlib
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,12 @@ from aclnn.contract.model import Arg, Op
 
 _NULL = -1
 _OPEN_STORAGE = -1
+
+
+def contracts_id() -> str:
+    """Names the operator table that library and engine must share, since a signature is read by position."""
+    table = [(op.name, [(arg.name, arg.kind, arg.out) for arg in op.args]) for op in ops.all_ops()]
+    return f"{zlib.crc32(repr(table).encode()):08x}"
 
 
 def read_call(signature: bytes, product: Product) -> tuple[Op, Call]:

@@ -18,7 +18,7 @@ def cxx(context: typer.Context) -> None:
     """Compiles and links a C++ program: aclnn cxx prog.cpp -o prog [any option of g++]. CXX names another compiler."""
     if not context.args:
         raise typer.BadParameter("name what to compile, for instance: aclnn cxx prog.cpp -o prog")
-    command = [compiler(), *context.args]
+    command = [*compiler(), *context.args]
     folder = built_prefix()
     command += [*prefix.compile_flags(folder), *prefix.link_flags(folder)]
     raise typer.Exit(subprocess.run(command).returncode)

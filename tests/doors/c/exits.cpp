@@ -48,6 +48,25 @@ int exit_from_another_thread() {
   return 1;
 }
 
+// Work that will never be done: its stream waits for a callback that nobody runs.
+int stuck() {
+  aclrtStream stream = nullptr;
+  OK(aclrtCreateStream(&stream));
+  OK(aclrtSubscribeReport(static_cast<uint64_t>(pthread_self()), stream));
+  OK(aclrtLaunchCallback([](void*) {}, nullptr, ACL_CALLBACK_BLOCK, stream));
+  compute();
+  return 7;
+}
+
+// A kernel that takes longer than an exit waits: only the engine in C++ has one.
+int long_kernel() {
+  Elu* slow = new Elu({777}, {1});
+  OK(slow->plan());
+  OK(slow->run(nullptr));
+  std::printf("said before the end");
+  return 7;
+}
+
 // Everything is destroyed after main, when operators are no longer taken but destroying still works.
 struct Late {
   ~Late() {
@@ -132,6 +151,8 @@ int main(int, char** arguments) {
   if (mode == "in_flight") return in_flight();
   if (mode == "freed_in_flight") return freed_in_flight();
   if (mode == "exit_from_another_thread") return exit_from_another_thread();
+  if (mode == "stuck") return stuck();
+  if (mode == "long_kernel") return long_kernel();
   if (mode == "static_destructor") return static_destructor();
   if (mode == "fork_after_use") return fork_after_use();
   if (mode == "fork_before_use") return fork_before_use();

@@ -67,6 +67,8 @@ bool checking() {
   return on;
 }
 
+std::mutex& check_lock() { return memory().lock; }
+
 void report_host_pointer(const std::string& who, const std::string& argument, const void* pointer) {
   Block block;
   if (find_block(pointer, &block) && block.place == Place::device) return;
@@ -94,19 +96,19 @@ Outcome check_reach(const std::string& op, const std::vector<Use>& uses) {
 }
 
 Borrowed::Borrowed(std::string op, std::vector<Use> uses) : op_(std::move(op)), uses_(std::move(uses)) {
-  std::lock_guard<std::mutex> hold(memory().lock);
+  std::lock_guard<std::mutex> hold(check_lock());
   memory().borrowed.insert(this);
 }
 
 Borrowed::~Borrowed() {
-  std::lock_guard<std::mutex> hold(memory().lock);
+  std::lock_guard<std::mutex> hold(check_lock());
   memory().borrowed.erase(this);
 }
 
 void check_free(const char* function, const Block& block) {
   if (!checking()) return;
   const char* end = block.start + block.size;
-  std::lock_guard<std::mutex> hold(memory().lock);
+  std::lock_guard<std::mutex> hold(check_lock());
   for (const Borrowed* work : memory().borrowed) {
     for (const Use& use : work->uses_) {
       if (use.low >= end || use.high <= block.start) continue;
@@ -119,13 +121,13 @@ void check_free(const char* function, const Block& block) {
 
 void remember_run(const void* executor) {
   if (!checking()) return;
-  std::lock_guard<std::mutex> hold(memory().lock);
+  std::lock_guard<std::mutex> hold(check_lock());
   memory().executors_that_ran.insert(executor);
 }
 
 bool has_run(const void* executor) {
   if (!checking()) return false;
-  std::lock_guard<std::mutex> hold(memory().lock);
+  std::lock_guard<std::mutex> hold(check_lock());
   return memory().executors_that_ran.count(executor) > 0;
 }
 

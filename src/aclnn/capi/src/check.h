@@ -1,6 +1,7 @@
 // ACLNN_CHECK=1: what hardware would not forgive, each with one plain sentence on stderr.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@
 namespace aclnn_cpu {
 
 bool checking();
+
+// The lock of what checking remembers, for a fork to hold.
+std::mutex& check_lock();
 
 // Memory that work uses, with its name for a sentence.
 struct Use {
