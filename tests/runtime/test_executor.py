@@ -126,11 +126,12 @@ def test_the_workspace_is_checked() -> None:
     assert seen == [128]
 
 
-def test_an_output_inside_the_workspace_is_refused() -> None:
+@pytest.mark.parametrize("name", ["gradInput", "gradOutput", "selfOrResult"])
+def test_a_tensor_inside_the_workspace_is_refused(name: str) -> None:
     memory = np.zeros(64, np.float32)
     executor = needing_workspace(100, [])
-    executor.set_address("grad_input", memory[:4])
-    with pytest.raises(aclnn.AclnnError, match="overlaps the workspace"):
+    executor.set_address(name, memory[:4])
+    with pytest.raises(aclnn.AclnnError, match=f"{name} overlaps the workspace; the two must be apart"):
         executor.run(memory)
 
 

@@ -26,11 +26,13 @@ _TITLES = {
 
 # What holds for every tensor would only repeat itself in the table of rules.
 _OF_EVERY_TENSOR = {
-    "en": "Of every tensor: its view stays inside its storage, no two indexes of an output are the same element, and "
-    "when the work runs no output overlaps another tensor or the workspace (161002) and memory is there (161001).",
-    "zh": "每个Tensor还须满足：视图不超出其存储范围，输出的任意两个下标不指向同一元素，"
-    "执行时输出不与其他Tensor或workspace重叠（161002），且内存地址非空（161001）。",
+    "en": "Of every tensor: its view stays inside its storage, and no two indexes of an output are the same element; "
+    "when the work runs, no output overlaps another tensor{same}, no tensor the workspace (161002), and memory is "
+    "there (161001).",
+    "zh": "每个Tensor还须满足：视图不超出其存储范围，输出的任意两个下标不指向同一元素；"
+    "执行时输出不与其他Tensor重叠{same}，任何Tensor不与workspace重叠（161002），且内存地址非空（161001）。",
 }
+_SAME_VIEW = {"en": " but for the same view", "zh": "（同一视图除外）"}
 
 
 def ops_command(lang: LangOption = Lang.en) -> None:
@@ -51,4 +53,4 @@ def describe(
     print_table(tables.arguments(found, lang.value), arguments)
     print()
     print_table(tables.rules(found, lang.value), rules)
-    print("\n" + _OF_EVERY_TENSOR[lang.value])
+    print("\n" + _OF_EVERY_TENSOR[lang.value].format(same=_SAME_VIEW[lang.value] if found.in_place else ""))

@@ -165,7 +165,7 @@ def execute(plan: Plan, run: Any, scratch: Array | None, views: Views) -> None:
 
 
 def check_addresses(op: Op, views: Views, scratch: Array | None = None) -> None:
-    """What only addresses can say: no output may overlap an input, another output or the workspace."""
+    """What only addresses can say: no output may overlap another tensor, and no tensor the workspace."""
     found = [(arg, name, view) for arg, name, view in _every_view(op, views) if view.size]
     ranges = sorted((*_byte_range(view), i) for i, (_, _, view) in enumerate(found))
     reaching: list[tuple[int, int]] = []  # (end, index) of ranges that may still meet the next one
@@ -176,7 +176,7 @@ def check_addresses(op: Op, views: Views, scratch: Array | None = None) -> None:
         reaching.append((high, i))
     if scratch is not None:
         for arg, name, view in found:
-            if arg.out and np.may_share_memory(view, scratch):
+            if np.may_share_memory(view, scratch):  # an input there would be written over while it is read
                 raise parameter(op, f"{name} overlaps the workspace; the two must be apart", arg.name)
 
 
