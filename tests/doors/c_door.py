@@ -15,6 +15,9 @@ from aclnn.contract.cases import Case
 from aclnn.contract.model import Arg
 from tests.doors.toolchain import built
 
+_GUARD = 193  # odd, so that no workspace is aligned
+_UNTOUCHED = 0xA5
+
 _BY_VALUE = {
     "bool": ctypes.c_bool,
     "int8": ctypes.c_int8,
@@ -40,6 +43,7 @@ class CCall:
     def __init__(self, case: Case, filled: dict[str, Any]):
         self.lib, self.case = library(), case
         self.made: list[tuple[str, int]] = []
+        self.workspace = np.full(2 * _GUARD, _UNTOUCHED, np.uint8)
         self.size, self.executor = ctypes.c_uint64(0), ctypes.c_void_p()
         self.arguments = [self._argument(a, filled[a.name]) for a in case.op.args]
 
@@ -49,8 +53,9 @@ class CCall:
             return int(phase1(*self.arguments, ctypes.byref(self.size), ctypes.byref(self.executor)))
 
     def run(self, stream: ctypes.c_void_p | None = None) -> int:
-        self.workspace = np.empty(self.size.value, np.uint8)
-        address = self.workspace.ctypes.data if self.size.value else None
+        """Phase 2 with exactly the workspace phase 1 asked for, at an odd address and between guards."""
+        self.workspace = np.full(self.size.value + 2 * _GUARD, _UNTOUCHED, np.uint8)
+        address = self.workspace.ctypes.data + _GUARD if self.size.value else None
         run = getattr(self.lib, self.case.op.name)
         return int(run(ctypes.c_void_p(address), self.size, self.executor, stream))
 
@@ -64,6 +69,8 @@ class CCall:
         return str(self.lib.aclGetRecentErrMsg().decode())
 
     def destroy(self) -> None:
+        guards = self.workspace[:_GUARD], self.workspace[len(self.workspace) - _GUARD :]
+        assert all((guard == _UNTOUCHED).all() for guard in guards), "the workspace was left"
         self.lib.aclDestroyAclOpExecutor(self.executor)
         for kind, handle in self.made:
             assert getattr(self.lib, f"aclDestroy{kind}")(ctypes.c_void_p(handle)) == 0

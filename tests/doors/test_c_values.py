@@ -109,6 +109,26 @@ def test_storage_that_is_not_described_is_trusted_and_described_storage_is_not()
         library().aclDestroyTensor(one)
 
 
+def test_a_view_that_no_memory_holds_is_refused() -> None:
+    lib = library()
+    sizes, strides = (ctypes.c_int64 * 2)(2, 2), (ctypes.c_int64 * 2)(2**61, 1)
+    memory = (ctypes.c_float * 4)()
+    two, none = ctypes.c_uint64(2), ctypes.c_uint64(0)
+    zero = ctypes.c_int64(0)
+    grad = ctypes.c_void_p(lib.aclCreateTensor(sizes, two, 0, strides, zero, 2, None, none, memory))
+    out = ctypes.c_void_p(lib.aclCreateTensor(sizes, two, 0, None, zero, 2, None, none, memory))
+    one = ctypes.c_float(1)
+    number = ctypes.c_void_p(lib.aclCreateScalar(ctypes.byref(one), 0))
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    results = ctypes.byref(size), ctypes.byref(executor)
+    assert lib.aclnnEluBackwardGetWorkspaceSize(grad, *[number] * 3, ctypes.c_bool(False), grad, out, *results) == 0
+    assert lib.aclnnEluBackward(None, size, executor, None) == 161002
+    assert "gradOutput has a view that no memory can hold" in lib.aclGetRecentErrMsg().decode()
+    for destroy, handle in ((lib.aclDestroyAclOpExecutor, executor), (lib.aclDestroyScalar, number)):
+        assert destroy(handle) == 0
+    assert (lib.aclDestroyTensor(grad), lib.aclDestroyTensor(out)) == (0, 0)
+
+
 SOC_NAME = """#include <cstdio>
 #include "acl/acl.h"
 int main() { std::puts(aclrtGetSocName()); }

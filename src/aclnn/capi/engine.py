@@ -136,4 +136,8 @@ class Execution:
                 unit = placement.dtype.alignment
                 text = f"{name} has address {address:#x}; it must be a multiple of {unit}, the size of its elements"
                 raise parameter(self._plan.op, text, name)
-        return placement.at(address)
+        try:
+            return placement.at(address)
+        except (ValueError, OverflowError):  # possible when the program did not say how large the storage is
+            text = f"{name} has a view that no memory can hold (address {address:#x}, offset and strides as given)"
+            raise parameter(self._plan.op, text, name) from None

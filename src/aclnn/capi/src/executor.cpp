@@ -48,6 +48,7 @@ std::vector<int64_t> addresses_of(Executor& executor, void* workspace, uint64_t 
   return addresses;
 }
 
+// Whether work may run on these addresses beyond doubt; the engine decides the rest.
 bool are_fine(const Executor& executor, const std::vector<int64_t>& addresses) {
   std::vector<Range> ranges;
   ranges.reserve(executor.parts.size() + 1);
@@ -58,9 +59,10 @@ bool are_fine(const Executor& executor, const std::vector<int64_t>& addresses) {
   for (const Part& part : executor.parts) {
     if (part.is_empty) continue;
     const uint64_t start = reinterpret_cast<uint64_t>(part.address);
-    if (start == 0 || start % part.itemsize != 0) return false;
-    ranges.push_back({start + static_cast<uint64_t>(part.low), start + static_cast<uint64_t>(part.high),
-                      part.is_output});
+    const Range range = {start + static_cast<uint64_t>(part.low), start + static_cast<uint64_t>(part.high),
+                         part.is_output};
+    if (start == 0 || start % part.itemsize != 0 || part.is_wild || range.high < range.low) return false;
+    ranges.push_back(range);
   }
   return obviously_apart(std::move(ranges));
 }

@@ -28,6 +28,7 @@ struct Part {
   void* address = nullptr;
   bool is_empty = true;
   int64_t low = 0, high = 0;  // the bytes it reaches, from its address on
+  bool is_wild = false;       // it reaches further than 64 bits can say
   uint64_t itemsize = 1;
 
   std::string name() const;

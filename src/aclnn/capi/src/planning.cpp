@@ -9,8 +9,7 @@
 namespace aclnn_cpu {
 namespace {
 
-// The bytes a part reaches, from its address on. A view too far-flung for 64 bits counts as reaching everywhere: the
-// engine then decides.
+// The bytes a part reaches, from its address on.
 void find_reach(const std::vector<int64_t>& signature, Part* part) {
   if (part->handle == nullptr) return;
   const int64_t* words = signature.data() + part->first_word;
@@ -28,9 +27,10 @@ void find_reach(const std::vector<int64_t>& signature, Part* part) {
   const __int128 itemsize = part->itemsize;
   low *= itemsize;
   high = (high + 1) * itemsize;
-  const bool fits = low >= INT64_MIN / 2 && high <= INT64_MAX / 2;
-  part->low = fits ? static_cast<int64_t>(low) : INT64_MIN / 2;
-  part->high = fits ? static_cast<int64_t>(high) : INT64_MAX / 2;
+  part->is_wild = low < INT64_MIN / 2 || high > INT64_MAX / 2;
+  if (part->is_wild) return;
+  part->low = static_cast<int64_t>(low);
+  part->high = static_cast<int64_t>(high);
 }
 
 Outcome prefixed(const char* name, Outcome outcome) {
