@@ -66,12 +66,16 @@ def compare(
     for path in out or ():
         for written in found.save(path, lang.value):
             print(f"report: {written}" if lang is Lang.en else f"报告：{written}")
+    _show(found, lang)
+    raise typer.Exit(found.exit_code(strict))
+
+
+def _show(found: Any, lang: Lang) -> None:
     console = Console()
     if console.is_terminal:
         console.print(render(found, lang.value), width=min(console.width, WIDTH))
     else:
         print(as_text(found, lang.value))
-    raise typer.Exit(found.exit_code(strict))
 
 
 def _arguments(op: Op, given: list[str]) -> dict[str, Any]:
