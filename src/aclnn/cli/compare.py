@@ -15,6 +15,7 @@ from aclnn.contract.model import Op
 from aclnn.golden import containers
 from aclnn.golden.compare import compare as compare_
 from aclnn.golden.report import check_suffix
+from aclnn.golden.result import Comparison
 from aclnn.golden.standards import STANDARDS
 from aclnn.golden.table import parse
 from aclnn.golden.terminal import WIDTH, as_text, render
@@ -70,7 +71,7 @@ def compare(
     raise typer.Exit(found.exit_code(strict))
 
 
-def _show(found: Any, lang: Lang) -> None:
+def _show(found: Comparison, lang: Lang) -> None:
     console = Console()
     if console.is_terminal:
         console.print(render(found, lang.value), width=min(console.width, WIDTH))
