@@ -98,7 +98,7 @@ class Executor:
         given = adopt(array, arg.name, writable=arg.out)
         if given.view is None:
             raise parameter(op, f"the view of {arg.name} leaves its storage; it must stay inside", arg.name)
-        if planned is None or (given.spec.dtype, given.spec.shape, given.spec.strides) != planned[:3]:
+        if planned is None or not given.spec.lies_like(planned):
             raise parameter(
                 op,
                 f"{arg.name} was planned as {_brief(planned)} but the new memory is "

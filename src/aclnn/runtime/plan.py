@@ -155,11 +155,12 @@ class PlanCache:
     """A bounded cache, least recently used out first; safe to share between threads."""
 
     def __init__(self, limit: int = 1024):
-        self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
-        self._limit, self._hits, self._misses = limit, 0, 0
-        self.make_lock()
+        self._limit = limit
+        self.start_afresh()
 
-    def make_lock(self) -> None:
+    def start_afresh(self) -> None:
+        self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
+        self._hits = self._misses = 0
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
@@ -189,4 +190,5 @@ class PlanCache:
 
 plan_cache = PlanCache()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=plan_cache.make_lock)  # whoever held it stayed in the parent
+    # Whoever held the lock stayed in the parent, and so did the threads that some of the plans count on.
+    os.register_at_fork(after_in_child=plan_cache.start_afresh)
