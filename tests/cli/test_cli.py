@@ -15,7 +15,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from aclnn import __version__, ops
+from aclnn import __version__, bfloat16, ops
 from aclnn.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,6 +125,14 @@ def test_run_on_files_takes_one_number_for_all_axes(tmp_path: Path) -> None:
     assert "gradWeight: 0.000 of the allowed error, pass" in ended.stdout
 
 
+def test_run_reads_bfloat16_that_numpy_saved(tmp_path: Path) -> None:
+    np.save(tmp_path / "y.npy", np.array([-2, -1, 0, 1], bfloat16))
+    given = ["gradOutput=y.npy", "alpha=1", "scale=1", "inputScale=1", "isResult=true", "selfOrResult=y.npy"]
+    ended = aclnn("run", "aclnnEluBackward", *(word for a in given for word in ("--arg", a)), cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "gradInput: bfloat16 [4]" in ended.stdout
+
+
 def test_run_on_a_table_checks_and_saves(tmp_path: Path) -> None:
     table = tmp_path / "cases.csv"
     table.write_text(
@@ -178,9 +186,11 @@ def test_a_bad_table_is_refused_with_line_and_reason(kind: str, tmp_path: Path) 
     ("arguments", "says"),
     [
         (["run", "nowhere.csv"], "nowhere.csv cannot be read"),
+        (["run", "examples/cases.csv", "--arg", "alpha=1"], "--arg has no meaning for a table of cases"),
+        (["run", "aclnnEluBackward", "--resume"], "--resume has no meaning for an operator"),
         (["run", "aclnnEluBackward", "--arg", "gradOutput"], "not of the form name=value"),
         (["run", "aclnnEluBackward", "--arg", "colour=red"], "has no argument 'colour'; its inputs are gradOutput"),
-        (["run", "aclnnEluBackward", "--arg", "gradOutput=no.npy"], "no.npy cannot be read as a .npy file"),
+        (["run", "aclnnEluBackward", "--arg", "gradOutput=no.npy"], "no.npy"),
         (
             ["run", "aclnnEluBackward", "--arg", "alpha=1"],
             "also needs gradOutput, scale, inputScale, isResult, selfOrResult; give each",

@@ -57,6 +57,13 @@ def test_a_repeatable_executor_runs_any_number_of_times_and_addresses_may_be_exc
     assert elsewhere.tolist() == [4, 0, 0, 2]
 
 
+def test_strides_of_axes_of_length_one_do_not_matter_for_an_address() -> None:
+    x, other = np.ones((1, 4), np.float32), np.ones((5, 4), np.float32)[::5]
+    executor = aclnn.elu_backward.plan(x, *ONES, True, x, repeatable=True)
+    executor.set_address("grad_output", other)
+    executor.run()
+
+
 def test_work_in_flight_keeps_the_addresses_it_was_given() -> None:
     gate = threading.Event()
     first, second = np.zeros(4, np.float32), np.zeros(4, np.float32)

@@ -46,6 +46,11 @@ class TensorSpec(NamedTuple):
             n == 1 or s == c for n, s, c in zip(self.shape, self.strides, contiguous_strides(self.shape), strict=True)
         )
 
+    def lies_like(self, other: TensorSpec) -> bool:
+        """Whether dtype, shape and strides are the same, strides where they matter."""
+        agree = all(n <= 1 or s == t for n, s, t in zip(self.shape, self.strides, other.strides, strict=False))
+        return self.dtype is other.dtype and self.shape == other.shape and (agree or self.is_empty)
+
     def extent(self) -> tuple[int, int]:
         """The first and the last storage element that the (non-empty) view touches."""
         low, high = reach(self.shape, self.strides)
@@ -218,4 +223,5 @@ def kind_of(value: object) -> str:
     if isinstance(value, np.ndarray):
         contiguous = "a contiguous" if value.flags.c_contiguous else "a non-contiguous"
         return f"{contiguous} {type(value).__name__} of dtype {value.dtype}"
-    return "None" if value is None else f"a {type(value).__name__}"
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

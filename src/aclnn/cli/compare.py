@@ -11,8 +11,8 @@ from rich.console import Console
 from aclnn import ops
 from aclnn.base.status import invalid
 from aclnn.cli.describe import Lang
+from aclnn.cli.files import load_array
 from aclnn.contract.model import Op
-from aclnn.golden import containers
 from aclnn.golden.compare import compare as compare_
 from aclnn.golden.report import check_suffix
 from aclnn.golden.result import Comparison
@@ -89,21 +89,13 @@ def _arguments(op: Op, given: list[str]) -> dict[str, Any]:
             shown = ", ".join(a.name for a in op.inputs)
             raise invalid(f"--arg {text!r} is not name=value with a name among {shown}.")
         if known[name].kind == "tensor_list":
-            found[name] = [_array(part) for part in value.split(",")]
+            found[name] = [load_array(part) for part in value.split(",")]
         elif known[name].is_tensor:
-            found[name] = _array(value)
+            found[name] = load_array(value)
         else:
             parsed = parse(value)
             found[name] = (parsed,) if known[name].kind.endswith("_array") and isinstance(parsed, int) else parsed
     return found
-
-
-def _array(path: str) -> Any:
-    arrays = containers.read(Path(path)).arrays
-    if len(arrays) != 1:
-        raise invalid(f"{path} has {len(arrays)} arrays ({', '.join(arrays) or 'none'}); it must have one.")
-    (name, array), *_ = arrays.items()
-    return containers.as_dtype(array, None, name)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import typer
 
 from aclnn import ops
 from aclnn.base.status import invalid
+from aclnn.cli.files import load_array
 from aclnn.cli.screen import print_table, progress
 from aclnn.contract.cases import kept
 from aclnn.contract.model import HIDDEN, Op
@@ -47,9 +48,24 @@ def run(
     """Runs a table of cases, or one operator on files. Exit code 0: all fine; 1: a result is wrong; 2: bad input."""
     with settings.product(settings.current_product(product)), settings.engine(settings.current_engine(engine)):
         if what.lower().endswith(".csv"):
+            _refuse_strangers("a table of cases", {"--arg": arg})
             options = Options(check, out, seed, jobs, resume, dump_on_fail, line)
             raise typer.Exit(_run_table(Path(what), options))
+        for_tables = {
+            "--resume": resume,
+            "--dump-on-fail": dump_on_fail,
+            "--line": line,
+            "--jobs": jobs > 1,
+            "--seed": seed,
+        }
+        _refuse_strangers("an operator", for_tables)
         _run_operator(ops.find(what), dict(_assignment(a) for a in arg or ()), check, out)
+
+
+def _refuse_strangers(what: str, options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if value:
+            raise invalid(f"{name} has no meaning for {what}.")
 
 
 def _run_table(path: Path, options: Options) -> int:
@@ -135,16 +151,9 @@ def _finish(op: Op, binding: Any, arrays: dict[str, Any], check: bool, out: Path
 def _argument(op: Op, name: str, text: str) -> Any:
     arg = op.by_name[name]
     if arg.kind == "tensor_list":
-        return [_load(part) for part in text.split(",")]
+        return [load_array(part) for part in text.split(",")]
     if arg.kind == "tensor":
-        return _load(text)
+        return load_array(text)
     value = parse(text)
     takes_one = arg.python_axes is not None  # one number for all axes, as in Python
     return (value,) if arg.kind.endswith("_array") and not takes_one and not isinstance(value, tuple) else value
-
-
-def _load(path: str) -> Any:
-    try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise invalid(f"{path} cannot be read as a .npy file: {error}.") from None

@@ -31,6 +31,7 @@ from aclnn.contract.expr import Attr, Dim, Dims, Is, Limited, Promoted
 from aclnn.contract.model import Op, formats, number, tensor_in, tensor_out
 from aclnn.contract.rule import Stage
 from aclnn.contract.words import at_least, between, equal, one_of, same_dtype, shape_is, when
+from aclnn.ops.convolution_rules import CUBE_MATH_TYPE
 
 SEQUENCE = {"ranks": (3,), "formats": formats(Format.ND, Format.NCL)}
 CHANNELS = {"ranks": (1,), "formats": formats(Format.ND, Format.NCL)}
@@ -43,13 +44,6 @@ WEIGHT = tensor_in(
     zh="卷积核：核长、输入通道、输出通道。",
 )
 PAD = number("pad", "int64", en="Steps of padding on both ends of the time axis.", zh="时间轴两端的填充步数。")
-CUBE_MATH_TYPE = number(
-    "cubeMathType",
-    "int8",
-    default=KEEP,
-    en="How float32 inputs are rounded first: 0 not at all, 1 and 3 to HF32, 2 to float16.",
-    zh="float32输入的预舍入方式：0不舍入，1和3舍入为HF32，2舍入为float16。",
-)
 ATTRIBUTE_RULES = (
     at_least("pad", 0),
     when(Limited(), between("pad", 0, 255)),
