@@ -6,7 +6,7 @@ TORCH ?= 1
 JOBS ?= 2
 NOT_TORCH := $(if $(filter 0,$(TORCH)), and not torch)
 
-.PHONY: run test test-long check gen bench tune docs clean
+.PHONY: run test test-long check gen bench tune fuzz docs clean
 
 run: $(VENV)/run.stamp  ## all operators on example cases, checked against the float64 reference
 	$(BIN)/aclnn run examples/cases.csv --check -o out
@@ -34,6 +34,9 @@ bench: $(VENV)/test1.stamp  ## against PyTorch (and JAX where it is installed): 
 tune: $(VENV)/test0.stamp  ## regenerates the layout table of the convolution kernels
 	$(BIN)/aclnn bench --tune
 
+fuzz: $(VENV)/fuzz.stamp  ## coverage-guided fuzzing of everything that reads what others wrote; SECONDS=60
+	$(BIN)/python -m tests.hostile.fuzz $(if $(filter environment% command%,$(origin SECONDS)),$(SECONDS),60)
+
 docs: $(VENV)/docs.stamp  ## both languages; needs no network once the tools are there
 	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs docs/en build/docs/en
 	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs -t zh docs/zh build/docs/zh
@@ -50,6 +53,11 @@ $(VENV)/run.stamp: pyproject.toml | $(BIN)/python
 
 $(VENV)/test0.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[fast,report,lint]"
+	touch $@
+
+# atheris has no wheel for every Python; without it the fuzzer runs unguided
+$(VENV)/fuzz.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[fuzz]" || $(BIN)/python -m pip install --quiet -e ".[fast,test]"
 	touch $@
 
 $(VENV)/docs.stamp: pyproject.toml | $(BIN)/python

@@ -80,10 +80,16 @@ def _special(text: str) -> tuple[tuple[float, int], ...]:
     found = []
     for part in text.split(","):
         name, _, count = part.partition(":")
-        if name not in _SPECIAL or not (count or "1").isdigit():
+        times = whole_number(count or "1")
+        if name not in _SPECIAL or times is None:
             raise invalid(f"{part!r} injects nothing; write nan:3, inf:1 or -inf:2.")
-        found.append((_SPECIAL[name], int(count or 1)))
+        found.append((_SPECIAL[name], times))
     return tuple(found)
+
+
+def whole_number(text: str) -> int | None:
+    """A count as tables write it: ASCII digits that fit into 60 bits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 def _number(text: str, whole: str) -> float:

@@ -59,11 +59,16 @@ def subjects(target: Any, golden: Any, hand: Hand) -> Iterator[Subject]:
     path = Path(target)
     if path.suffix.lower() == ".csv":
         yield from _of_table(path, hand)
-    elif path.is_dir() and not hand.op and not (path / DESCRIPTION).exists():
+    elif _is_folder(path) and not hand.op and not (path / DESCRIPTION).exists():
         yield from _of_folder(path, golden, hand)
     else:
         path = path.parent if path.name == DESCRIPTION else path
         yield _subject(path.name, _contents(path), golden, hand, path)
+
+
+def _is_folder(path: Path) -> bool:
+    with containers.refusals(path):  # a name may be too long even to ask
+        return path.is_dir()
 
 
 def _of_table(path: Path, hand: Hand) -> Iterator[Subject]:

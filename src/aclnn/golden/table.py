@@ -22,10 +22,10 @@ from aclnn import ops
 from aclnn.base import dtype as dtypes
 from aclnn.base import product as products
 from aclnn.base.product import Product
-from aclnn.base.status import AclnnError, invalid
+from aclnn.base.status import AclnnError, invalid, reason
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import Case
-from aclnn.golden.draw import with_data
+from aclnn.golden.draw import whole_number, with_data
 
 COLUMNS = ("op", "case", "dtype", "product", "sizes", "views", "data", "inject")
 
@@ -54,7 +54,7 @@ def read_table(path: Path, product: Product) -> list[Row]:
     """The rows of a CSV file; what is wrong in one is said with its line number."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise invalid(f"{path} cannot be read: {error}.") from None
     rows = []
     for line, fields in _fields(text, path):
@@ -69,20 +69,28 @@ def read_table(path: Path, product: Product) -> list[Row]:
 
 def _fields(text: str, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")]
-    try:
-        table = list(csv.reader(line for _, line in lines))
-    except csv.Error as error:
-        raise invalid(f"{path} is no table: {error}.") from None
-    head = [h.strip() for h in table[0]] if table else []
+    table = list(_cells(lines, path))
+    head = [h.strip() for h in table[0][1]] if table else []
     unknown = [h for h in head if h not in COLUMNS]
     if "op" not in head or unknown:
         raise invalid(f"{path} has the columns {', '.join(head) or '(none)'}; they must be among {', '.join(COLUMNS)}.")
-    for (line, _), cells in zip(lines[1:], table[1:], strict=True):
+    for line, cells in table[1:]:
         if len(cells) > len(head):
             raise invalid(
                 f"{path}, line {line}: {len(cells)} cells under {len(head)} columns; quote a cell with commas."
             )
         yield line, dict(zip(head, (c.strip() for c in cells), strict=False))
+
+
+def _cells(lines: list[tuple[int, str]], path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The cells of every row, with the line it begins on: a quoted cell may go over several."""
+    reader, used = csv.reader(line + "\n" for _, line in lines), 0
+    try:
+        for cells in reader:
+            yield lines[used][0], cells
+            used = reader.line_num
+    except csv.Error as error:
+        raise invalid(f"{path} is no table: {error}.") from None
 
 
 def _row(line: int, fields: dict[str, str], product: Product) -> Row:
@@ -97,8 +105,10 @@ def _row(line: int, fields: dict[str, str], product: Product) -> Row:
     arguments = {name: _value(name, text, known) for name, text in sizes.items()}
     try:
         case = maker(**arguments, product=product)
-    except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:
-        raise invalid(f"these sizes make no {op.name} case: {error}.") from None
+    except AclnnError:
+        raise
+    except Exception as error:  # a maker that is fed garbage may raise anything
+        raise invalid(f"these sizes make no {op.name} case: {reason(error)}.") from None
     case = with_data(_with_views(case, fields.get("views", "")), fields.get("data", ""), fields.get("inject", ""))
     return Row(line, fields.get("case") or f"line {line}", case, tuple(sorted(fields.items())))
 
@@ -119,9 +129,10 @@ def _with_views(case: Case, text: str) -> Case:
 
 
 def _offset(text: str) -> int:
-    if not (text or "0").isdigit():
+    offset = whole_number(text or "0")
+    if offset is None:
         raise invalid(f"an offset is {text!r}; it must be a whole number of elements.")
-    return int(text or 0)
+    return offset
 
 
 def _assignments(text: str) -> Iterator[tuple[str, str]]:

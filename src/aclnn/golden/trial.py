@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.base.geometry import Array
-from aclnn.base.status import AclnnError
+from aclnn.base.status import AclnnError, Status, reason
 from aclnn.contract.cases import Case, fill, kept, views
 from aclnn.golden.sound import Judged, judge
 from aclnn.runtime import settings
@@ -51,7 +51,7 @@ def try_case(case: Case, *, check: bool, seed: int = 0, engine: str | None = Non
     try:
         plan = make_plan(case.op, case.call, settings.current_engine(engine), settings.current_threads())
         trial.kernel = plan.kernel
-        trial.arrays = views(fill(case, seed), case.op)
+        trial.arrays = views(_filled(case, seed), case.op)
         trial.given = kept(trial.arrays, case.op)
         executor = Executor(plan, [trial.arrays[a.name] for a in case.op.tensors], repeatable=True)
         trial.milliseconds = _best_time(executor, seconds)
@@ -61,6 +61,14 @@ def try_case(case: Case, *, check: bool, seed: int = 0, engine: str | None = Non
     except AclnnError as error:
         trial.error = error
     return trial
+
+
+def _filled(case: Case, seed: int) -> dict[str, Any]:
+    try:
+        return fill(case, seed)
+    except (MemoryError, ValueError) as error:  # ValueError: so many bytes that 64 bits cannot count them
+        text = f"{case.op.name}: there is no memory for the data of this case ({reason(error)})."
+        raise AclnnError(Status.ACLNN_ERR_RUNTIME_ERROR, text) from error
 
 
 def _run_afresh(executor: Executor, arrays: dict[str, Any], given: dict[str, Any]) -> None:
