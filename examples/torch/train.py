@@ -20,7 +20,7 @@ from torch import Tensor, nn
 import aclnn
 import aclnn.torch
 
-STEPS, BATCH = 64, 32  # two epochs of 1024 pictures
+STEPS, BATCH = 64, 64  # two epochs of 2048 pictures
 TIMES, PITCHES, CLASSES = 32, 32, 4
 
 

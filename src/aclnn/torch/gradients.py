@@ -129,10 +129,10 @@ def _keep_for_lstm(ctx: Context, inputs: Any, output: Any, **attributes: Any) ->
 def _lstm(ctx: Context, dy: torch.Tensor, dh: torch.Tensor, dc: torch.Tensor, *of_lists: Any) -> tuple[Grad, ...]:
     if not ctx.attributes["train"]:
         raise invalid("aclnnLSTM ran with train=False and kept nothing for its gradient; train must be True.")
-    input, h0, c0, batch_sizes, *rest = ctx.saved_tensors
+    input, h0, c0, batch_sizes, *rest = ctx.saved_tensors  # dy of a sum() has stride 0: no fast kernel takes it
     many, each = ctx.counts
     lists = [list(rest[start : start + each]) for start in range(many, len(rest), each)]
     dx, dh_prev, dc_prev, dparams = torch.ops.aclnn.lstm_backward.default(
-        input, [h0, c0], list(rest[:many]), dy, dh, dc, *lists, batch_sizes, **ctx.attributes
+        input, [h0, c0], list(rest[:many]), dy.contiguous(), dh, dc, *lists, batch_sizes, **ctx.attributes
     )
     return dx, dparams, [dh_prev, dc_prev] if ctx.has_hx else None, None
