@@ -35,7 +35,7 @@ tune: $(VENV)/test0.stamp  ## regenerates the layout table of the convolution ke
 	$(BIN)/aclnn bench --tune
 
 fuzz: $(VENV)/fuzz.stamp  ## coverage-guided fuzzing of everything that reads what others wrote; SECONDS=60
-	$(BIN)/python -m tests.hostile.fuzz $(if $(filter environment% command%,$(origin SECONDS)),$(SECONDS),60)
+	$(BIN)/python -m tests.hostile $(if $(filter environment% command%,$(origin SECONDS)),$(SECONDS),60)
 
 docs: $(VENV)/docs.stamp  ## both languages; needs no network once the tools are there
 	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs docs/en build/docs/en

@@ -1,16 +1,13 @@
-"""`make fuzz`: bytes → tables, case files, values and calls, for so many seconds. Anything but an AclnnError is a find.
+"""What `make fuzz` feeds: bytes → tables, case files, values and calls. Anything but an AclnnError is a find.
 
-Guided by coverage where atheris is installed (`pip install -e .[fuzz]`), by hypothesis' generator otherwise. What was
-found lies in `corpus/` and is fed first, by `make test` too.
+What was found lies in `corpus/` and is fed first, by `make test` too.
 """
 
 from __future__ import annotations
 
 import random
-import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,26 +75,7 @@ def one_input(data: bytes) -> None:
             raise
 
 
-def main(seconds: float) -> None:
-    warnings.simplefilter("ignore")
-    seeds = [path.read_bytes() for path in sorted(CORPUS.iterdir())]
-    for seed in seeds:
-        one_input(seed)
-    try:
-        import atheris
-    except ImportError:
-        _without_guidance(seconds, seeds)
-        return
-    atheris.instrument_all()
-    found = FOLDER / "found"
-    found.mkdir()
-    options = [f"-max_total_time={int(seconds)}", "-rss_limit_mb=4096", "-timeout=60", f"-artifact_prefix={found}/"]
-    atheris.Setup([sys.argv[0], *options, str(FOLDER / "queue"), str(CORPUS)], one_input)
-    (FOLDER / "queue").mkdir()
-    atheris.Fuzz()
-
-
-def _without_guidance(seconds: float, seeds: list[bytes]) -> None:
+def without_guidance(seconds: float, seeds: list[bytes]) -> None:
     draw, count, end = random.Random(0), 0, time.monotonic() + seconds
     while time.monotonic() < end:
         data = bytearray(draw.choice(seeds) if draw.random() < 0.7 else draw.randbytes(draw.randint(2, 200)))
@@ -106,7 +84,3 @@ def _without_guidance(seconds: float, seeds: list[bytes]) -> None:
         one_input(bytes(data))
         count += 1
     print(f"{count} inputs, nothing found")
-
-
-if __name__ == "__main__":
-    main(float(sys.argv[1]))

@@ -17,5 +17,5 @@ def test_the_corpus_is_answered(path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_short_run_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    fuzz._without_guidance(3, [p.read_bytes() for p in sorted(fuzz.CORPUS.iterdir())])
+    fuzz.without_guidance(3, [p.read_bytes() for p in sorted(fuzz.CORPUS.iterdir())])
     assert "nothing found" in capsys.readouterr().out
