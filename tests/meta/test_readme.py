@@ -8,7 +8,7 @@ from tests.meta.pages import ROOT, blocks, headings, printed_by, promised, read
 
 PAGES = {name: read(ROOT / name) for name in ("README.md", "README.zh.md")}
 EXAMPLES = [
-    pytest.param(block.text, id=f"{name}-{i}")
+    pytest.param(block.text, id=f"{name}-{i}", marks=[pytest.mark.torch] if "import torch" in block.text else [])
     for name, text in PAGES.items()
     for i, block in enumerate(b for b in blocks(text) if b.language == "python")
 ]
