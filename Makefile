@@ -32,7 +32,7 @@ bench: $(VENV)/test1.stamp  ## against PyTorch (and JAX where it is installed): 
 	$(BIN)/aclnn bench
 
 tune: $(VENV)/test0.stamp  ## regenerates the layout table of the convolution kernels
-	$(BIN)/aclnn bench --tune
+	$(BIN)/python -m benchmarks.tune
 
 fuzz: $(VENV)/fuzz.stamp  ## coverage-guided fuzzing of everything that reads what others wrote; SECONDS=60
 	$(BIN)/python -m tests.hostile $(if $(filter environment% command%,$(origin SECONDS)),$(SECONDS),60)
