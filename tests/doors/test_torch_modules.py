@@ -259,6 +259,22 @@ def test_a_swapped_model_compiles_exports_and_checkpoints() -> None:
     assert torch.equal(recomputed, expected)
 
 
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")  # of PyTorch's compiler
+def test_a_swapped_model_has_the_same_gradients_after_inductor() -> None:
+    torch.manual_seed(0)
+    model = Classifier()
+    aclnn_torch.swap(model)
+    x = draw(2, 1, 9, 8, dtype=torch.float32)
+    torch._dynamo.reset()
+    found = []
+    for forward in (torch.compile(model), model):
+        model.zero_grad()
+        forward(x).square().sum().backward()
+        found.append([p.grad.clone() for p in model.parameters()])
+    torch.testing.assert_close(found[0], found[1])
+
+
 def test_a_swapped_model_trains_under_autocast() -> None:
     torch.manual_seed(0)
     model = Classifier()
