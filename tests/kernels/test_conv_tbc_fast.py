@@ -12,7 +12,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.contract.cases import fill, views
 from aclnn.golden.sound import judge
 from aclnn.ops.conv_tbc import conv_tbc_backward_case
-from tests.harness import call
+from tests.harness import bits, call
 
 pytest.importorskip("numba")
 
@@ -42,16 +42,16 @@ def test_any_sizes_and_values(specials: list[float], threads: int, **sizes: int)
         assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
 
 
-def test_float32_needs_no_copy_of_the_data() -> None:
-    """All three tensors lie as oneDNN computes: the workspace holds weights and scratch, not the sequences."""
-    case = conv_tbc_backward_case(400, 8, 64, 64, 3, 1)
-    filled = fill(case)
-    plan = aclnn.conv_tbc_backward._plan(
-        {a.name: filled[a.name] for a in case.op.inputs},
-        tuple(filled[a.name] for a in case.op.outputs),
-        case.product,
-        None,
-        False,
-    )
-    assert plan.kernel == "onednn"
-    assert plan.workspace_size < filled["input"].view.nbytes
+@pytest.mark.parametrize("shift", [0, 4])
+def test_memory_that_does_not_begin_a_cache_line_gives_the_same_bits(shift: int) -> None:
+    """It is copied to a line first."""
+    case = conv_tbc_backward_case(40, 4, 24, 32, 3, 1)
+    filled, moved = fill(case, 1), fill(case, 1)
+    for name in ("self", "input", "weight"):
+        storage = np.zeros(moved[name].view.size + 32, np.float32)
+        start = (-storage.ctypes.data % 64) // 4 + shift
+        storage[start : start + moved[name].view.size] = moved[name].view.ravel()
+        moved[name] = aclnn.Tensor(storage, moved[name].view.shape, offset=start)
+    call(case, filled, engine="fast")
+    call(case, moved, engine="fast")
+    assert bits(case, filled) == bits(case, moved)

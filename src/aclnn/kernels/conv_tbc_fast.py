@@ -1,7 +1,7 @@
-"""The convolution over time on oneDNN.
+"""The convolution over time on oneDNN: backwards by matrix products, see conv_tbc_products.py.
 
-(time, batch, channels) is a picture of `time` rows and `batch` columns with the channels last, and the kernel is one
-column wide: a two-dimensional convolution on exactly the layout oneDNN computes in, without a copy.
+Forwards, (time, batch, channels) is a picture of `time` rows and `batch` columns with the channels last, and the kernel
+is one column wide: a two-dimensional convolution on exactly the layout oneDNN computes in, without a copy.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels import convolution_forward_fast, jit
-from aclnn.kernels.convolution_fast import prepared
+from aclnn.kernels import convolution_forward_fast, jit, onednn
+from aclnn.kernels.conv_tbc_products import NAMES, Execution, Plan
 from aclnn.kernels.convolution_program import LAST
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 
 FEW = 300_000  # products of a gradient: below, numpy takes less than loading oneDNN and making its primitives
-TENSORS = ("self", "input", "weight", "gradInput", "gradWeight")
 
 
 def too_small(call: Call) -> str | None:
@@ -32,32 +31,14 @@ def too_small(call: Call) -> str | None:
 def conv_tbc_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     if call["self"].dtype not in jit.POINTER:
         return Refusal("it takes float32, float16 and bfloat16")
-    if any(call[name].is_empty for name in TENSORS):
+    if any(call[name].is_empty for name in NAMES):
         return Refusal("a tensor is empty")
-    plan = prepared(_as_convolution(call), threads, (LAST, LAST))
-    if isinstance(plan, Refusal):
-        return plan
-
-    def instantiate() -> Run:
-        convolve = plan.instantiate()
-
-        def run(
-            workspace: Array | None,
-            grad_output: Array,
-            input: Array,
-            weight: Array,
-            bias: Array,
-            grad_input: Array,
-            grad_weight: Array,
-            grad_bias: Array,
-        ) -> None:
-            pictures = [_picture(a) for a in (grad_output, input)]
-            results = [_picture(grad_input), _kernel(grad_weight), grad_bias]
-            convolve(workspace, *pictures, _kernel(weight), *results)
-
-        return run
-
-    return Prepared(instantiate, plan.workspace_size)
+    try:
+        plan = Plan(call, threads)
+        size = plan.slabs().program.arena.size
+    except (onednn.OneDnnError, jit.NoNativeCodeError) as reason:
+        return Refusal(str(reason))
+    return Prepared(lambda: Execution(plan).run, size)
 
 
 def too_small_forward(call: Call) -> str | None:
@@ -94,18 +75,6 @@ def _picture(array: Array) -> Array:
 def _kernel(array: Array) -> Array:
     """(taps, channels in, channels out) as (channels out, channels in, taps, 1)."""
     return np.transpose(array, (2, 1, 0))[..., np.newaxis]
-
-
-def _as_convolution(call: Call) -> Call:
-    values = _attributes(call) | {
-        "gradOutput": _picture_of(call["self"]),
-        "input": _picture_of(call["input"]),
-        "gradInput": _picture_of(call["gradInput"]),
-        "gradWeight": _kernel_of(call["gradWeight"]),
-        "gradBias": call["gradBias"],
-        "outputMask": (True, True, True),
-    }
-    return Call(values, call.product)
 
 
 def _as_forward_convolution(call: Call) -> Call:

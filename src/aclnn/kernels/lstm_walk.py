@@ -103,7 +103,7 @@ class Walk:
         table[agreed.GATES_THREADS] = gates.arm()
 
     def _fill_product(self, places: Places, w_hh: int, workspace: int) -> None:
-        """Points the product of a step to this run's memory, and packs the weight."""
+        """Points the product of a step to this run's memory."""
         table, session, step = self._table, self._session, self._step
         if not isinstance(session, Session):
             session.point(0, places.grad, w_hh, places.dh_made)
@@ -111,7 +111,6 @@ class Walk:
             table[agreed.PRODUCT], table[agreed.PRODUCT_BLOCK] = session.entry.address, session.address
             return
         session.bind(workspace, [(step.grad, places.grad), (step.weight, w_hh), (step.dh, places.dh_made)])
-        session.run(slice(-1))
         session.forget(step.grad)  # the walk moves it
         lib, (primitive, arguments) = onednn.library(), session.steps[-1]
         table[agreed.SET_HANDLE] = lib.address("memory_set_data_handle")

@@ -179,10 +179,10 @@ class Session:
             self._lib.check(self._lib.functions.dnnl_memory_set_data_handle(self.memory[number], address))
             self._at[number] = address
 
-    def run(self, steps: slice = slice(None)) -> None:
-        """Executes every step, or some of them, on the threads the program was made for."""
+    def run(self) -> None:
+        """Executes every step, on the threads the program was made for."""
         lib = onednn.library()  # refuses after a fork
         execute = lib.functions.dnnl_primitive_execute
         with lib.limits.held_at(self.program.threads):
-            for primitive, arguments in self.steps[steps]:
+            for primitive, arguments in self.steps:
                 lib.check(execute(primitive.handle, self.stream, len(arguments), arguments))

@@ -8,9 +8,6 @@ COLUMN_TILE = 128  # columns that sums.down_columns does together
 PRODUCT_TILE = 64  # columns that lstm.row_product does together
 CELL_TILE = 64  # columns that lstm_cell.backward does together
 
-# product.multiply: a tile of registers, how deep it goes, columns of a panel, rows of a block
-TILE_ROWS, DEPTH, PANEL, BLOCK = 6, 128, 64, 480
-
 # The table of lstm.walk, by position.
 (
     STEPS,
