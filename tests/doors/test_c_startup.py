@@ -130,6 +130,27 @@ for i in range(40):
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, "0 \n" + COMPUTED, "")
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [5.5, 30])
+def test_python_ends_under_a_kernel_that_takes_longer_than_an_exit_waits(seconds: float, library: Path) -> None:
+    """The kernel comes back while Python takes itself apart (5.5 s), or never (30 s)."""
+    once = FROM_CTYPES.replace("{how}", "CDLL")
+    slow = f"""
+import time
+from aclnn.capi import engine
+engine.Execution.run = lambda self, addresses: time.sleep({seconds})
+class Late:
+    def __del__(self, sleep=time.sleep): sleep(2)
+sys.late = Late()
+assert lib.aclnnEluBackwardGetWorkspaceSize(tensor(y), scalar, scalar, scalar, ctypes.c_bool(False), tensor(y),
+    tensor(out), ctypes.byref(size), ctypes.byref(executor)) == 0
+assert lib.aclnnEluBackward(None, size, executor, None) == 0
+"""
+    ended = run_program([sys.executable, "-c", once + slow, library])
+    said = "aclnn: the process exits while work is still queued on a stream; what did not finish in time is dropped.\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "0 \n" + COMPUTED, said)
+
+
 def test_from_ctypes_in_the_same_version_without_our_packages(library: Path) -> None:
     """The bare interpreter below a virtual environment finds the environment's packages through the library."""
     bare = Path(sys.base_prefix) / "bin" / f"python{VERSION}"

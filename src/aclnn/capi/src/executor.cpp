@@ -126,6 +126,8 @@ Outcome prepare(Executor& executor, void* workspace, uint64_t size, std::vector<
 
 Job job_of(std::shared_ptr<Executor> executor, std::vector<int64_t> addresses, bool last) {
   return [executor = std::move(executor), addresses = std::move(addresses), last] {
+    const Visit visit;
+    if (!visit.admitted()) return Outcome{ACLNN_ERR_INNER, "the process is exiting; the work was dropped."};
     std::lock_guard<std::mutex> alone(executor->one_at_a_time);
     const Words words = {addresses.data(), addresses.size()};
     const Outcome outcome = executor->engine->run(executor->planned.executor, words, last);

@@ -227,6 +227,13 @@ const Python* find_or_start(bool* started, Environment* environment, Outcome* re
   return found;
 }
 
+bool holds_interpreter_lock() {
+  const Python* py = python();
+  if (py == nullptr || !py->is_initialized()) return false;
+  void* mine = py->state_of_thread();
+  return mine != nullptr && py->state_that_runs() == mine;
+}
+
 InterpreterLock::InterpreterLock() {
   if (!visit_.admitted()) return;
   keep_thread_state(*python());
@@ -234,14 +241,11 @@ InterpreterLock::InterpreterLock() {
 }
 
 InterpreterLock::~InterpreterLock() {
-  if (visit_.admitted()) python()->release(state_);
+  if (visit_.admitted() && holds_interpreter_lock()) python()->release(state_);
 }
 
 WithoutInterpreterLock::WithoutInterpreterLock() {
-  const Python* py = python();
-  if (py == nullptr || !py->is_initialized()) return;
-  void* mine = py->state_of_thread();
-  if (mine != nullptr && py->state_that_runs() == mine) state_ = py->save_thread();
+  if (holds_interpreter_lock()) state_ = python()->save_thread();
 }
 
 WithoutInterpreterLock::~WithoutInterpreterLock() {

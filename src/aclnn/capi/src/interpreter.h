@@ -61,6 +61,10 @@ const Python* python();
 // Finds Python or starts it; null, with the reason, if neither works. If `started` then the caller holds its lock.
 const Python* find_or_start(bool* started, Environment* environment, Outcome* reason);
 
+// Whether the calling thread holds Python's lock. One that Python ends while it takes itself apart does not, and its
+// destructors must leave Python alone.
+bool holds_interpreter_lock();
+
 // Holds Python's lock, if the doors are open. A thread without a Python state of its own keeps the one it gets here until
 // it ends: making one costs 6 µs.
 class InterpreterLock {

@@ -26,7 +26,7 @@ class Owned {
  public:
   explicit Owned(Object* object) : object_(object) {}
   ~Owned() {
-    if (object_ != nullptr) python()->decref(object_);
+    if (object_ != nullptr && holds_interpreter_lock()) python()->decref(object_);
   }
   Owned(const Owned&) = delete;
   Owned& operator=(const Owned&) = delete;
