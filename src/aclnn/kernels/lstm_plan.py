@@ -41,9 +41,8 @@ class Facts(NamedTuple):
     """What the layout of the workspace, and the primitives, depend on."""
 
     sizes: Sizes
-    gathers: tuple[bool, ...]  # per layer: its input must be copied before it is a float32 matrix
     scatters: bool  # dx is made in the workspace
-    converts: bool  # so are the weights, read and written
+    converts: bool  # so are the gradients of the weights
     threads: int
 
 
@@ -60,13 +59,12 @@ class Memory:
 
         self.grad, self.h_prev = matrix(rows, 4 * hidden), matrix(rows, hidden)
         self.dh, self.dh_made, self.dc = (matrix(batch, hidden) for _ in range(3))
-        gathered = [sizes.width(layer) for layer, on in enumerate(facts.gathers) if on]
-        self.x = matrix(rows, max(gathered, default=0), bool(gathered))
+        widest = max(sizes.width(layer) for layer in range(sizes.layers))
+        self.x, self.w_ih, self.w_hh = matrix(rows, widest), matrix(4 * hidden, widest), matrix(4 * hidden, hidden)
+        self.dw_ih = matrix(4 * hidden, widest, facts.converts)
+        self.dw_hh = matrix(4 * hidden, hidden, facts.converts)
         self.between = [matrix(rows, sizes.width(1), sizes.layers > n) for n in (1, 2)]
         self.dx = matrix(rows, sizes.features, facts.scatters)
-        widest = max(sizes.width(0), sizes.width(1)) if sizes.layers > 1 else sizes.width(0)
-        self.w_ih, self.dw_ih = (matrix(4 * hidden, widest, facts.converts) for _ in range(2))
-        self.w_hh, self.dw_hh = (matrix(4 * hidden, hidden, facts.converts) for _ in range(2))
         self.step = Step(batch, hidden, facts.threads, arena)
         kinds = {(sizes.width(layer), d > 0) for layer in range(sizes.layers) for d in range(sizes.directions)}
         self.products = {(w, add): Products(rows, w, hidden, add, facts.threads, arena) for w, add in sorted(kinds)}
@@ -85,17 +83,21 @@ class Plan:
         letter = jit.POINTER[self.dtype]
         self.gather = jit.load("lstm.gather", f"{letter}iii{letter}iiiFiiiiI")
         self.scatter = jit.load("lstm.scatter", f"Fi{letter}iiiiI")
-        self.facts = Facts(self.sizes, self._gathers(), self._scatters(), self._converts(), threads)
+        self.facts = Facts(self.sizes, self._scatters(), not all(map(_is_matrix, call["dparamsOut"])), threads)
+        self.gathers = self._gathers()
         self.states = [self._state(name, threads) for name in ("dh", "dc", "dhPrevOut", "dcPrevOut")]
-        self.weights = [self._weights(name, threads) for name in ("params", "dparamsOut")]
+        params, dparams = call["params"], call["dparamsOut"]
+        self.weights = [convert.plan(s, dense(FLOAT32, s.shape), threads) for s in params]
+        self.usable = [_is_matrix(s) for s in params]
+        self.gradients = [None if _is_matrix(s) else convert.plan(dense(FLOAT32, s.shape), s, threads) for s in dparams]
         rows = dense(FLOAT32, (self.sizes.rows, 4 * self.sizes.hidden))
-        self.biases = [sums.plan(rows, 1, spec, threads) for spec in call["dparamsOut"] if spec.rank == 1]
+        self.biases = [sums.plan(rows, 1, spec, threads) for spec in dparams if spec.rank == 1]
 
     def memory(self) -> Memory:
         return memories.get(self.facts, lambda: Memory(self.facts))
 
     def _gathers(self) -> tuple[bool, ...]:
-        """A layer's input is used where it lies if it is one dense float32 matrix with no gaps in time."""
+        """Which layers' inputs must be copied first: all but dense float32 matrices with no gaps in time."""
         inputs = [self.call["input"], *(self.call["h"][:: self.sizes.directions][:-1])]
         usable = not self.variable and self.dtype is FLOAT32
         first = usable and not self.call["batchFirst"] and inputs[0].is_contiguous
@@ -105,10 +107,6 @@ class Plan:
         out = self.call["dxOut"]
         return self.variable or self.dtype is not FLOAT32 or self.call["batchFirst"] or not out.is_contiguous
 
-    def _converts(self) -> bool:
-        matrices = [s for name in ("params", "dparamsOut") for s in self.call[name] if s.rank == 2]
-        return self.dtype is not FLOAT32 or not all(s.is_contiguous for s in matrices)
-
     def _state(self, name: str, threads: int) -> convert.Copy:
         """From a slice of dh or dc to our matrix, or from it to a slice of dhPrev or dcPrev."""
         spec = self.call[name]
@@ -116,15 +114,7 @@ class Plan:
         ours = dense(FLOAT32, slice_.shape)
         return convert.plan(ours, slice_, threads) if name.endswith("Out") else convert.plan(slice_, ours, threads)
 
-    def _weights(self, name: str, threads: int) -> list[convert.Copy | None]:
-        """The copies that params and dparams need; None where one is used where it lies, or is a bias."""
-        found: list[convert.Copy | None] = []
-        for spec in self.call[name]:
-            ours = dense(FLOAT32, spec.shape)
-            if spec.rank == 1 or (spec.dtype is FLOAT32 and spec.is_contiguous):
-                found.append(None)
-            else:
-                found.append(
-                    convert.plan(ours, spec, threads) if name == "dparamsOut" else convert.plan(spec, ours, threads)
-                )
-        return found
+
+def _is_matrix(spec: TensorSpec) -> bool:
+    """Whether the products can use a weight where it lies, or it is a bias, of which there is no product."""
+    return spec.rank == 1 or (spec.dtype is FLOAT32 and spec.is_contiguous)
