@@ -94,7 +94,7 @@ const Python* publish(void* library, Outcome* reason) {
     return made;
   }
   delete made;
-  *reason = refusal(std::string("this Python has no ") + missing + "; versions 3.10 to 3.14 do.");
+  *reason = refusal(std::string("this Python has no ") + missing + "; versions 3.10 to 3.13 do.");
   return nullptr;
 }
 
