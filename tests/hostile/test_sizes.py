@@ -98,11 +98,11 @@ def test_many_axes_of_one_element_and_strides_that_lead_nowhere() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("engine", ["auto", "numpy"])
-def test_two_to_the_31_elements_are_indexed_right(engine: str) -> None:
-    """float16 in, float16 out: 4 GB. The last elements are not those of a wrapped index."""
+def test_two_to_the_31_elements_are_indexed_right() -> None:
+    """float16 in, float16 out: 4 GB (numpy alone would widen them to 26). The last are not those of a wrapped index."""
+    pytest.importorskip("numba")
     few = np.array([-1, 1], np.float16)
     many = np.lib.stride_tricks.as_strided(few, (2**30 - 1, 2), (0, 2))
-    found = aclnn.elu(many, engine=engine)
-    assert (found[:: 2**20] == aclnn.elu(few, engine=engine)).all()
-    assert (found[-3:] == aclnn.elu(few, engine=engine)).all()
+    found = aclnn.elu(many, engine="fast")
+    assert (found[:: 2**20] == aclnn.elu(few)).all()
+    assert (found[-3:] == aclnn.elu(few)).all()
