@@ -42,9 +42,7 @@ def _jax(arrays: list[Any], arguments: tuple[Any, ...]) -> Callable[[], object]:
 
     def forward(x: Any, w: Any) -> Any:
         ends = [(p, p) for p in padding]
-        return jax.lax.conv_general_dilated(
-            x, w, stride, ends, rhs_dilation=dilation, feature_group_count=groups
-        )
+        return jax.lax.conv_general_dilated(x, w, stride, ends, rhs_dilation=dilation, feature_group_count=groups)
 
     compiled = jax.jit(lambda g, x, w: (*jax.vjp(forward, x, w)[1](g), g.sum((0, 2, 3))))
     return lambda: jax.block_until_ready(compiled(*arrays))
