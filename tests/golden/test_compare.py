@@ -255,7 +255,7 @@ def test_plain_arrays_within_the_tightest_bound_are_sound() -> None:
             {},
             "target has a, the golden has b, c; no name is in both",
         ),
-        (3, np.ones(3), {}, "target is a int"),
+        (3, np.ones(3), {}, "target is an int"),
     ],
 )
 def test_what_cannot_be_compared(target: Any, golden: Any, options: dict[str, Any], sentence: str) -> None:
