@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from aclnn.base.product import Product
+from aclnn.runtime.again import glimpse
 from aclnn.runtime.executor import Executor
 from aclnn.runtime.operator import Operator
 
@@ -53,18 +54,40 @@ class _EluBackward(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> A:
-        result: A = self._call(
-            {
-                "gradOutput": grad_output,
-                "alpha": alpha,
-                "scale": scale,
-                "inputScale": input_scale,
-                "isResult": is_result,
-                "selfOrResult": self_or_result,
-            },
-            out,
-            product,
-            engine,
+        seen = (
+            glimpse(
+                self.op,
+                (
+                    grad_output,
+                    self_or_result,
+                ),
+                (
+                    alpha,
+                    scale,
+                    input_scale,
+                    is_result,
+                ),
+            )
+            if out is product is engine is None
+            else None
+        )
+        result: A = (
+            seen.short.call(seen)
+            if seen is not None and seen.short is not None
+            else self._call(
+                {
+                    "gradOutput": grad_output,
+                    "alpha": alpha,
+                    "scale": scale,
+                    "inputScale": input_scale,
+                    "isResult": is_result,
+                    "selfOrResult": self_or_result,
+                },
+                out,
+                product,
+                engine,
+                seen,
+            )
         )
         return result
 
@@ -122,8 +145,25 @@ class _Elu(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> A:
-        result: A = self._call(
-            {"self": input, "alpha": alpha, "scale": scale, "inputScale": input_scale}, out, product, engine
+        seen = (
+            glimpse(
+                self.op,
+                (input,),
+                (
+                    alpha,
+                    scale,
+                    input_scale,
+                ),
+            )
+            if out is product is engine is None
+            else None
+        )
+        result: A = (
+            seen.short.call(seen)
+            if seen is not None and seen.short is not None
+            else self._call(
+                {"self": input, "alpha": alpha, "scale": scale, "inputScale": input_scale}, out, product, engine, seen
+            )
         )
         return result
 
@@ -233,24 +273,52 @@ class _ConvolutionBackward(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> tuple[A | None, A | None, A | None]:
-        result: tuple[A | None, A | None, A | None] = self._call(
-            {
-                "gradOutput": grad_output,
-                "input": input,
-                "weight": weight,
-                "biasSizes": bias_sizes,
-                "stride": stride,
-                "padding": padding,
-                "dilation": dilation,
-                "transposed": transposed,
-                "outputPadding": output_padding,
-                "groups": groups,
-                "outputMask": output_mask,
-                "cubeMathType": cube_math_type,
-            },
-            out,
-            product,
-            engine,
+        seen = (
+            glimpse(
+                self.op,
+                (
+                    grad_output,
+                    input,
+                    weight,
+                ),
+                (
+                    bias_sizes,
+                    stride,
+                    padding,
+                    dilation,
+                    transposed,
+                    output_padding,
+                    groups,
+                    output_mask,
+                    cube_math_type,
+                ),
+            )
+            if out is product is engine is None
+            else None
+        )
+        result: tuple[A | None, A | None, A | None] = (
+            seen.short.call(seen)
+            if seen is not None and seen.short is not None
+            else self._call(
+                {
+                    "gradOutput": grad_output,
+                    "input": input,
+                    "weight": weight,
+                    "biasSizes": bias_sizes,
+                    "stride": stride,
+                    "padding": padding,
+                    "dilation": dilation,
+                    "transposed": transposed,
+                    "outputPadding": output_padding,
+                    "groups": groups,
+                    "outputMask": output_mask,
+                    "cubeMathType": cube_math_type,
+                },
+                out,
+                product,
+                engine,
+                seen,
+            )
         )
         return result
 
@@ -333,22 +401,48 @@ class _Convolution(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> A:
-        result: A = self._call(
-            {
-                "input": input,
-                "weight": weight,
-                "bias": bias,
-                "stride": stride,
-                "padding": padding,
-                "dilation": dilation,
-                "transposed": transposed,
-                "outputPadding": output_padding,
-                "groups": groups,
-                "cubeMathType": cube_math_type,
-            },
-            out,
-            product,
-            engine,
+        seen = (
+            glimpse(
+                self.op,
+                (
+                    input,
+                    weight,
+                    bias,
+                ),
+                (
+                    stride,
+                    padding,
+                    dilation,
+                    transposed,
+                    output_padding,
+                    groups,
+                    cube_math_type,
+                ),
+            )
+            if out is product is engine is None
+            else None
+        )
+        result: A = (
+            seen.short.call(seen)
+            if seen is not None and seen.short is not None
+            else self._call(
+                {
+                    "input": input,
+                    "weight": weight,
+                    "bias": bias,
+                    "stride": stride,
+                    "padding": padding,
+                    "dilation": dilation,
+                    "transposed": transposed,
+                    "outputPadding": output_padding,
+                    "groups": groups,
+                    "cubeMathType": cube_math_type,
+                },
+                out,
+                product,
+                engine,
+                seen,
+            )
         )
         return result
 
@@ -418,18 +512,40 @@ class _ConvTbcBackward(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> tuple[A, A, A]:
-        result: tuple[A, A, A] = self._call(
-            {
-                "self": grad_output,
-                "input": input,
-                "weight": weight,
-                "bias": bias,
-                "pad": pad,
-                "cubeMathType": cube_math_type,
-            },
-            out,
-            product,
-            engine,
+        seen = (
+            glimpse(
+                self.op,
+                (
+                    grad_output,
+                    input,
+                    weight,
+                    bias,
+                ),
+                (
+                    pad,
+                    cube_math_type,
+                ),
+            )
+            if out is product is engine is None
+            else None
+        )
+        result: tuple[A, A, A] = (
+            seen.short.call(seen)
+            if seen is not None and seen.short is not None
+            else self._call(
+                {
+                    "self": grad_output,
+                    "input": input,
+                    "weight": weight,
+                    "bias": bias,
+                    "pad": pad,
+                    "cubeMathType": cube_math_type,
+                },
+                out,
+                product,
+                engine,
+                seen,
+            )
         )
         return result
 
@@ -489,11 +605,32 @@ class _ConvTbc(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> A:
-        result: A = self._call(
-            {"self": input, "weight": weight, "bias": bias, "pad": pad, "cubeMathType": cube_math_type},
-            out,
-            product,
-            engine,
+        seen = (
+            glimpse(
+                self.op,
+                (
+                    input,
+                    weight,
+                    bias,
+                ),
+                (
+                    pad,
+                    cube_math_type,
+                ),
+            )
+            if out is product is engine is None
+            else None
+        )
+        result: A = (
+            seen.short.call(seen)
+            if seen is not None and seen.short is not None
+            else self._call(
+                {"self": input, "weight": weight, "bias": bias, "pad": pad, "cubeMathType": cube_math_type},
+                out,
+                product,
+                engine,
+                seen,
+            )
         )
         return result
 
@@ -805,18 +942,38 @@ class _ThnnFusedLstmCellBackward(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> tuple[A, A, A | None]:
-        result: tuple[A, A, A | None] = self._call(
-            {
-                "gradHyOptional": grad_hy,
-                "gradCOptional": grad_cy,
-                "cx": cx,
-                "cy": cy,
-                "storage": storage,
-                "hasBias": has_bias,
-            },
-            out,
-            product,
-            engine,
+        seen = (
+            glimpse(
+                self.op,
+                (
+                    grad_hy,
+                    grad_cy,
+                    cx,
+                    cy,
+                    storage,
+                ),
+                (has_bias,),
+            )
+            if out is product is engine is None
+            else None
+        )
+        result: tuple[A, A, A | None] = (
+            seen.short.call(seen)
+            if seen is not None and seen.short is not None
+            else self._call(
+                {
+                    "gradHyOptional": grad_hy,
+                    "gradCOptional": grad_cy,
+                    "cx": cx,
+                    "cy": cy,
+                    "storage": storage,
+                    "hasBias": has_bias,
+                },
+                out,
+                product,
+                engine,
+                seen,
+            )
         )
         return result
 
@@ -876,17 +1033,37 @@ class _ThnnFusedLstmCell(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> tuple[A, A, A]:
-        result: tuple[A, A, A] = self._call(
-            {
-                "inputGates": input_gates,
-                "hiddenGates": hidden_gates,
-                "cx": cx,
-                "inputBiasOptional": input_bias,
-                "hiddenBiasOptional": hidden_bias,
-            },
-            out,
-            product,
-            engine,
+        seen = (
+            glimpse(
+                self.op,
+                (
+                    input_gates,
+                    hidden_gates,
+                    cx,
+                    input_bias,
+                    hidden_bias,
+                ),
+                (),
+            )
+            if out is product is engine is None
+            else None
+        )
+        result: tuple[A, A, A] = (
+            seen.short.call(seen)
+            if seen is not None and seen.short is not None
+            else self._call(
+                {
+                    "inputGates": input_gates,
+                    "hiddenGates": hidden_gates,
+                    "cx": cx,
+                    "inputBiasOptional": input_bias,
+                    "hiddenBiasOptional": hidden_bias,
+                },
+                out,
+                product,
+                engine,
+                seen,
+            )
         )
         return result
 

@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from aclnn.base.product import Product
+from aclnn.runtime.again import glimpse
 from aclnn.runtime.executor import Executor
 from aclnn.runtime.operator import Operator
 
@@ -53,6 +54,7 @@ def _operator(op: Op) -> str:
     outputs = [_type(a) + (" | None" if a.when is not None else "") for a in op.outputs]
     result = outputs[0] if len(outputs) == 1 else f"tuple[{', '.join(outputs)}]"
     out = "out: Any = None, " if op.fresh else ""
+    long = f"self._call({given}, {'out' if out else None}, product, engine"
     common = "product: str | Product | None = None, engine: str | None = None"
     return f'''
 
@@ -63,7 +65,7 @@ class {class_name}(Operator):
     """
 
     def __call__(self, {parameters}{out}{common}) -> {result}:
-        result: {result} = self._call({given}, {"out" if out else None}, product, engine)
+        {_short_way(op, shown, result, long)}
         return result
 
     def plan(self, {parameters}{out}{common}, repeatable: bool = False) -> Executor:
@@ -73,6 +75,17 @@ class {class_name}(Operator):
 
 {op.python} = {class_name}("{op.name}")
 '''
+
+
+def _short_way(op: Op, shown: list[Arg], result: str, long: str) -> str:
+    """The lines that find the result: by way of runtime/again.py for operators of single tensors with fresh outputs."""
+    if any(a.kind == "tensor_list" for a in op.args) or len(op.fresh) < len(op.outputs):
+        return f"result: {result} = {long})"
+    tensors = "".join(f"{a.snake}, " for a in shown if a.is_tensor)
+    attributes = "".join(f"{a.snake}, " for a in shown if not a.is_tensor)
+    seen = f"glimpse(self.op, ({tensors}), ({attributes})) if out is product is engine is None else None"
+    chosen = f"seen.short.call(seen) if seen is not None and seen.short is not None else {long}, seen)"
+    return f"seen = {seen}\n        result: {result} = {chosen}"
 
 
 def _parameters(shown: list[Arg]) -> str:

@@ -13,21 +13,35 @@ from aclnn.kernels.registry import Run, numpy_kernel
 
 @numpy_kernel("aclnnEluBackward")
 def elu_backward_numpy(call: Call) -> Run:
-    """Whole-array arithmetic in float32 (float64 for float64 tensors)."""
+    """Whole-array arithmetic in float32 (float64 for float64 tensors), on one array: tiny calls are many."""
     compute = call["gradOutput"].dtype.compute
     wide = compute.numpy
     alpha, scale, input_scale = (wide.type(call[n].rounded_to(compute)) for n in ("alpha", "scale", "inputScale"))
-    is_result = call["isResult"]
+    is_result, zero = call["isResult"], wide.type(0)
+    with np.errstate(all="ignore"):
+        product = alpha * scale if is_result else input_scale * alpha * scale
+    scales_input, scales_slope = input_scale != 1, product != 1 and not is_result
+    one_dtype = {call[n].dtype.numpy for n in ("gradOutput", "gradInput")} == {wide}
 
     def run(workspace: Array | None, grad_output: Array, self_or_result: Array, grad_input: Array) -> None:
-        g, x = grad_output.astype(wide, copy=False), self_or_result.astype(wide, copy=False)
+        x = self_or_result if one_dtype else self_or_result.astype(wide, copy=False)
+        slope = np.empty(x.shape, wide)
         with np.errstate(all="ignore"):
             if is_result:
-                slope = input_scale * (x + alpha * scale)
+                np.add(x, product, slope)
             else:
-                slope = (input_scale * alpha * scale) * np.exp(np.where(x > 0, 0, x) * input_scale)
-            slope = np.where(x > 0, scale, slope)
-            grad_input[...] = (g * slope).astype(grad_output.dtype, copy=False)
+                np.minimum(x, zero, out=slope)  # where x > 0 the slope is scale, and exp must not overflow
+            if scales_input:
+                np.multiply(slope, input_scale, slope)
+            if not is_result:
+                np.exp(slope, slope)
+            if scales_slope:
+                np.multiply(slope, product, slope)
+            np.copyto(slope, scale, where=x > zero)
+            if one_dtype:
+                np.multiply(grad_output, slope, grad_input)
+            else:
+                grad_input[...] = np.multiply(grad_output, slope, dtype=wide).astype(grad_output.dtype)
 
     return run
 

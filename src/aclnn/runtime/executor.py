@@ -40,6 +40,7 @@ class Executor:
         self._views = list(views)
         self._run = plan.prepared.instantiate()
         self._used = False
+        self._checked: tuple[Any, Array | None, list[Any]] | None = None  # workspace, scratch, views: as they last ran
         self._plan_us = plan_us
         self._make_locks()
         _live.add(self)
@@ -65,6 +66,10 @@ class Executor:
 
     def run(self, workspace: Any = None, stream: Stream | None = None) -> Any:
         """Runs the plan: at once without a stream, else after what the stream already has. Returns the outputs."""
+        checked = self._checked
+        if checked is not None and stream is None and checked[0] is workspace:  # nothing has changed since
+            self._execute(checked[1], checked[2])
+            return self.result
         op = self.plan.op
         if stream is not None and not isinstance(stream, Stream):
             raise parameter(op, f"stream is {kind_of(stream)}; it must be an aclnn.Stream or None", "stream")
@@ -77,6 +82,7 @@ class Executor:
             if stream is not None:
                 stream.submit(lambda: self._execute(scratch, views))
             self._used = True
+            self._checked = (workspace, scratch, views) if self.repeatable else None
         if stream is None:
             self._execute(scratch, views)
         return self.result
@@ -105,6 +111,7 @@ class Executor:
                 f"{_brief(given.spec)}; the two must be equal",
                 arg.name,
             )
+        self._checked = None
         if index is None:
             self._views[position] = given.view
         else:
@@ -145,7 +152,7 @@ class Executor:
 
     def _execute(self, scratch: Array | None, views: list[Any]) -> None:
         with self._one_at_a_time:
-            start = time.perf_counter()
+            start = time.perf_counter() if VERBOSE else 0.0
             execute(self.plan, self._run, scratch, views)
             if VERBOSE:
                 report(self.plan, self._plan_us, (time.perf_counter() - start) * 1e6)

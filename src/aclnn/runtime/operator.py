@@ -13,7 +13,6 @@ import numpy as np
 
 from aclnn import ops
 from aclnn.base.adopt import Adopted, adopt, to_torch
-from aclnn.base.dtype import UINT8
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.product import Product
@@ -25,6 +24,7 @@ from aclnn.contract.check import check
 from aclnn.contract.expr import Expr
 from aclnn.contract.model import BY_VALUE, Arg, Op
 from aclnn.runtime import settings
+from aclnn.runtime.again import Glimpse, remember, scratch_of
 from aclnn.runtime.executor import VERBOSE, Executor, check_addresses, execute, new_memory, parameter, report
 from aclnn.runtime.plan import Plan, make_plan, plan_cache
 
@@ -42,7 +42,14 @@ class Operator:
     def __repr__(self) -> str:
         return f"<operator aclnn.{self.op.python} ({self.op.name})>"
 
-    def _call(self, given: Mapping[str, Any], out: Any, product: str | Product | None, engine: str | None) -> Any:
+    def _call(
+        self,
+        given: Mapping[str, Any],
+        out: Any,
+        product: str | Product | None,
+        engine: str | None,
+        seen: Glimpse | None = None,
+    ) -> Any:
         start = time.perf_counter()
         binding = Binding(self.op, given, out, settings.current_product(product), settings.current_engine(engine))
         plan = binding.plan
@@ -50,10 +57,10 @@ class Operator:
         views = [v if used else None for v, used in zip(binding.views(), plan.taking_part, strict=True)]
         if out is not None:
             check_addresses(self.op, views)
-        room = plan.workspace_size
-        scratch = new_memory(self.op, "workspace", (room,), UINT8) if room else None
+        scratch = scratch_of(self.op, plan.workspace_size)
         planned = time.perf_counter()
         execute(plan, plan.prepared.instantiate(), scratch, views)
+        remember(seen, plan)
         if VERBOSE:
             report(plan, (planned - start) * 1e6, (time.perf_counter() - planned) * 1e6)
         return binding.result

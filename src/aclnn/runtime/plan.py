@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aclnn import ops
 from aclnn.base.status import AclnnError, Status, invalid, reason
@@ -22,6 +22,8 @@ from aclnn.kernels.registry import Kernel, Prepared, Refusal, kernels_of
 from aclnn.runtime.reference import reference_kernel
 
 log = logging.getLogger("aclnn")
+
+MOST_SHORT = 256  # calls remembered with what they run on
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +162,7 @@ class PlanCache:
 
     def start_afresh(self) -> None:
         self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
+        self._short: dict[Hashable, Any] = {}
         self._hits = self._misses = 0
         self._lock = threading.Lock()
 
@@ -178,6 +181,19 @@ class PlanCache:
                 self._plans.popitem(last=False)
         return plan
 
+    def recall(self, key: Hashable) -> Any:
+        """What was remembered of a call like this, if anything."""
+        found = self._short.get(key)
+        if found is not None:
+            self._hits += 1
+        return found
+
+    def remember(self, key: Hashable, short: Any) -> None:
+        with self._lock:
+            if len(self._short) >= MOST_SHORT:
+                self._short.clear()
+            self._short[key] = short
+
     def info(self) -> CacheInfo:
         with self._lock:
             return CacheInfo(self._hits, self._misses, len(self._plans), self._limit)
@@ -185,6 +201,7 @@ class PlanCache:
     def clear(self) -> None:
         with self._lock:
             self._plans.clear()
+            self._short.clear()
             self._hits = self._misses = 0
 
 

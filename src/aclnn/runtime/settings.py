@@ -38,6 +38,11 @@ def current_threads() -> int:
     return _threads.get() or _environment_threads()
 
 
+def context() -> tuple[Product | None, str | None, int | None]:
+    """What contexts say; where they are silent the environment decides, once for the process."""
+    return _product.get(), _engine.get(), _threads.get()
+
+
 @contextmanager
 def product(name: str | Product) -> Iterator[Product]:
     """Checks every call inside the block against this product: `with aclnn.product("Atlas A3"): …`"""
