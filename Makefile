@@ -6,7 +6,7 @@ TORCH ?= 1
 JOBS ?= 2
 NOT_TORCH := $(if $(filter 0,$(TORCH)), and not torch)
 
-.PHONY: run test test-long check gen bench tune fuzz docs clean
+.PHONY: run test test-long check gen tune fuzz docs clean
 
 run: $(VENV)/run.stamp  ## all operators on example cases, checked against the float64 reference
 	$(BIN)/aclnn run examples/cases.csv --check -o out
@@ -27,9 +27,6 @@ check: $(VENV)/test$(TORCH).stamp  ## style, types, architecture, generated file
 
 gen: $(VENV)/test0.stamp  ## rewrites every file that is derived from the contracts
 	$(BIN)/python -m aclnn.gen
-
-bench: $(VENV)/test1.stamp  ## against PyTorch (and JAX where it is installed): table and plots
-	$(BIN)/aclnn bench
 
 tune: $(VENV)/test0.stamp  ## regenerates the layout table of the convolution kernels
 	$(BIN)/python -m benchmarks.tune
