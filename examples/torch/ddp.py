@@ -85,6 +85,17 @@ def train(steps: int, batch: int, sharded: bool = False) -> tuple[Run, Run | Non
     return together, alone, difference
 
 
+def report(given: argparse.Namespace) -> None:
+    together, alone, difference = train(given.steps, given.batch, given.sharded)
+    if alone is None:
+        return
+    curve = max(abs(a - b) for a, b in zip(together.losses, alone.losses, strict=True))
+    print(f"{together.name}: loss {together.losses[0]:.4f} → {together.losses[-1]:.4f}")
+    print(f"against 1 process with the joined batch: gradients at most {difference:.1e}, losses {curve:.1e} apart")
+    if given.plot:
+        plot((together, alone), given.plot)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=STEPS)
@@ -93,13 +104,10 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="a file for the loss curves (needs matplotlib)")
     given = parser.parse_args()
     dist.init_process_group("gloo")
-    together, alone, difference = train(given.steps, given.batch, given.sharded)
-    if alone is not None:
-        curve = max(abs(a - b) for a, b in zip(together.losses, alone.losses, strict=True))
-        print(f"{together.name}: loss {together.losses[0]:.4f} → {together.losses[-1]:.4f}")
-        print(f"against 1 process with the joined batch: gradients at most {difference:.1e}, losses {curve:.1e} apart")
-        if given.plot:
-            plot((together, alone), given.plot)
+    report(given)
+    # The models are gone by now, and the barrier lets the last messages through: a model or message that outlives its
+    # group can hang in PyTorch (2.13: the group waits for a gloo thread, which waits for the interpreter lock).
+    dist.barrier()
     dist.destroy_process_group()
 
 
