@@ -19,9 +19,13 @@ else:
 HERE = Path(__file__).parent
 
 
-def shapes_of(operator: str) -> dict[str, dict[str, Any]]:
-    """Every named shape of an operator."""
-    found: dict[str, dict[str, Any]] = tomllib.loads((HERE / "shapes.toml").read_text(encoding="utf-8"))[operator]
+OPERATORS = ("elu", "convolution", "conv_tbc", "lstm", "lstm_cell")
+
+
+def shapes_of(operator: str, growth: bool = False) -> dict[str, dict[str, Any]]:
+    """Every named shape of an operator, or its sizes a decade apart."""
+    table: dict[str, Any] = tomllib.loads((HERE / "shapes.toml").read_text(encoding="utf-8"))
+    found: dict[str, dict[str, Any]] = table["growth"][operator] if growth else table[operator]
     return found
 
 
