@@ -1,18 +1,16 @@
 """Everything a report says about one output, measured in one pass.
 
-Blocks are read, measured and forgotten, so arrays may be mapped from files larger than memory. The blocks are dealt
-to threads in portions of a fixed size and added up in their order: the numbers do not depend on the number of threads.
+Blocks are read, measured and forgotten, so arrays may be mapped from files larger than memory. One thread does it all:
+a block is small enough for the cache, and two threads would hand the interpreter to each other at every step of it
+(a pair of 1 GB takes twice as long with two threads as with one).
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 
@@ -20,12 +18,12 @@ from aclnn.base.geometry import Array
 from aclnn.golden.blocks import Block, Miss, Pair, blocks
 from aclnn.golden.sound import Box
 from aclnn.golden.standards import SMALL, Rule, Summary
-from aclnn.runtime import settings
 
 MOST_BINS = 4096  # indexes of one axis that are told apart; longer axes are binned
 MOST_LISTED = 1000  # misses that are listed one by one
 ULP_BINS = 66  # 0, 1, 2, 3–4, 5–8 … units in the last place
-_PORTION = 256  # blocks that one thread takes at a time: 12 MB of float32
+_PORTION = 128  # blocks after which mapped memory is given back: 12 MB of float32
+_AT_HAND = 2**24  # bytes that malloc shall keep for the arrays of the next block
 
 _ADDED = (
     *("count", "nan_target", "nan_golden", "inf_target", "inf_golden", "special_misses", "documented"),
@@ -224,37 +222,16 @@ class WorstMisses:
 
 def measure(pair: Pair, rule: Rule, boxes: Sequence[Box] = ()) -> Measured:
     """Measures target against golden under a rule; counts misses in the given boxes too."""
-    whole = _nothing_yet(pair, boxes)
-    for found in _in_order(partial(_measure_portion, pair, rule, boxes), _portions(pair)):
-        whole.add(found)
+    np.empty(_AT_HAND, np.uint8)  # once freed, malloc no longer returns arrays up to this size to the system (1.4×)
+    whole, every = _nothing_yet(pair, boxes), blocks(pair.target.shape)
+    while portion := list(islice(every, _PORTION)):
+        whole.add(_measure_portion(pair, rule, boxes, portion))
     whole.listed = whole.worst_misses.listed(pair)
     return whole
 
 
-def _in_order(work: Callable[[list[Box]], Measured], portions: Iterator[list[Box]]) -> Iterator[Measured]:
-    """The work done on every portion, a few at a time; the results in the order of the portions."""
-    first = list(islice(portions, 2))
-    if len(first) < 2:  # too little to be worth a thread
-        yield from map(work, first)
-        return
-    threads = settings.current_threads()
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[Measured]] = deque()
-        for portion in chain(first, portions):
-            waiting.append(pool.submit(work, portion))
-            if len(waiting) > 2 * threads:
-                yield waiting.popleft().result()
-        for job in waiting:
-            yield job.result()
-
-
-def _portions(pair: Pair) -> Iterator[list[Box]]:
-    every = blocks(pair.target.shape)
-    while portion := list(islice(every, _PORTION)):
-        yield portion
-
-
 def _measure_portion(pair: Pair, rule: Rule, boxes: Sequence[Box], portion: list[Box]) -> Measured:
+    """A portion is summed up alone: sums of sums lose fewer digits than one long sum."""
     found = _nothing_yet(pair, boxes)
     with np.errstate(all="ignore"):
         for where in portion:
