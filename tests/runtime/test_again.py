@@ -162,6 +162,36 @@ def test_torch_in_torch_out() -> None:
         assert torch.equal(elu(torch.from_numpy(G), x=parameter), elu(torch.from_numpy(G), x=torch.from_numpy(X)))
 
 
+@pytest.mark.torch
+def test_parameters_are_short_and_stay_resizable() -> None:
+    import torch
+
+    x = torch.nn.Parameter(torch.from_numpy(X).clone())
+    for _ in range(3):
+        elu(torch.from_numpy(G), x=x)
+    assert remembered() == 1
+    x.untyped_storage().resize_(0)
+
+
+@pytest.mark.torch
+def test_memory_that_was_freed_or_negated_is_seen_every_time() -> None:
+    import torch
+
+    size = 4 * X.itemsize
+    for _ in range(2):
+        for left in (0, size - 1):
+            x = torch.from_numpy(X).clone()
+            elu(torch.from_numpy(G), x=x)
+            x.untyped_storage().resize_(left)
+            with pytest.raises(aclnn.AclnnError, match="cannot be read"):
+                elu(torch.from_numpy(G), x=x)
+        with pytest.raises(aclnn.AclnnError, match="lazily conjugated or negated"):
+            elu(torch.from_numpy(G), x=torch._neg_view(torch.from_numpy(X)))
+    whole = torch.zeros(4, 2)
+    assert elu(torch.from_numpy(G), x=whole[2:]).shape == (2, 2)
+    assert elu(torch.zeros(0, 2), x=torch.zeros(0, 2)).shape == (0, 2)
+
+
 def test_memory_of_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aclnn.runtime.plan.MOST_SHORT", 5)
     for n in range(1, 20):

@@ -17,12 +17,10 @@ from aclnn.base.adopt import to_torch
 from aclnn.base.dtype import BFLOAT16, UINT8
 from aclnn.base.geometry import Array
 from aclnn.contract.model import Op
-from aclnn.kernels.registry import Run
 from aclnn.runtime import settings
 from aclnn.runtime.executor import VERBOSE, execute, new_memory
 from aclnn.runtime.plan import Plan, plan_cache
 
-MOST_IDLE = 2  # runs that a Short keeps for the next calls
 MOST_SCRATCH = 2**26  # bytes of scratch that a thread keeps
 
 
@@ -68,18 +66,35 @@ def glimpse(op: Op, tensors: Sequence[Any], attributes: Sequence[Any]) -> Glimps
         return None
 
 
+class _Lent:
+    """A torch tensor as DLPack hands it to numpy. Its own numpy() would forbid to resize its storage, as FSDP does."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Any):
+        self._tensor = tensor
+
+    def __dlpack__(self, **wanted: Any) -> Any:
+        return sys.modules["torch"]._C._to_dlpack(self._tensor)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # the CPU
+
+
 def _of_torch(tensor: Any) -> Array:
     """The memory of a plain torch tensor; raises for everything else."""
     torch = sys.modules["torch"]
-    if type(tensor) is not torch.Tensor:
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type != "cpu" or tensor.is_neg():
         raise TypeError
-    if tensor.requires_grad:
-        tensor = tensor.detach()
     if tensor.dtype is torch.bfloat16:
-        seen: Array = tensor.view(torch.int16).numpy().view(BFLOAT16.numpy)
-        return seen
-    plain: Array = tensor.numpy()
-    return plain
+        array: Array = np.from_dlpack(_Lent(tensor.detach().view(torch.int16))).view(BFLOAT16.numpy)
+    else:
+        array = np.from_dlpack(_Lent(tensor))
+    past = tensor.storage_offset() * array.itemsize + array.itemsize
+    past += sum([(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)])
+    if past > tensor.untyped_storage().nbytes() and array.size:  # its memory was freed, or part of it
+        raise ValueError
+    return array
 
 
 class Short:
@@ -93,20 +108,15 @@ class Short:
         used = zip(plan.op.tensors, plan.taking_part, strict=True)
         self._order = [places[a.name] if on else -1 for a, on in used]
         self._numpy_knows = BFLOAT16 not in {s.dtype for s in self._specs if s is not None}
-        self._idle: list[Run] = []
 
     def call(self, seen: Glimpse) -> Any:
         op = self._plan.op
         outputs = [None if s is None else new_memory(op, "an output", s.shape, s.dtype) for s in self._specs]
         tensors = [*seen.arrays, *outputs]
         views = [tensors[i] if i >= 0 else None for i in self._order]
-        try:
-            run = self._idle.pop()
-        except IndexError:
-            run = self._plan.prepared.instantiate()
+        run = self._plan.take_run()
         execute(self._plan, run, scratch_of(op, self._plan.workspace_size), views)
-        if len(self._idle) < MOST_IDLE:
-            self._idle.append(run)
+        self._plan.give_back(run)
         results = self._as_torch(outputs) if seen.from_torch else outputs
         return results[0] if len(results) == 1 else tuple(results)
 

@@ -16,7 +16,7 @@ from aclnn.base.adopt import Adopted, adopt, to_torch
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.product import Product
-from aclnn.base.scalar import scalar
+from aclnn.base.scalar import scalar, too_wide
 from aclnn.base.status import AclnnError, invalid, reason
 from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.call import Call, Value
@@ -59,7 +59,9 @@ class Operator:
             check_addresses(self.op, views)
         scratch = scratch_of(self.op, plan.workspace_size)
         planned = time.perf_counter()
-        execute(plan, plan.prepared.instantiate(), scratch, views)
+        run = plan.take_run()
+        execute(plan, run, scratch, views)
+        plan.give_back(run)
         remember(seen, plan)
         if VERBOSE:
             report(plan, (planned - start) * 1e6, (time.perf_counter() - planned) * 1e6)
@@ -209,7 +211,7 @@ def _integer(arg: Arg, value: Any) -> int:
         raise invalid(f"{arg.name} is {kind_of(value)}; it must be an integer.") from None
     bits = {"int8": 8, "int32": 32}.get(arg.kind, 64)
     if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-        raise invalid(f"{arg.name} does not fit into {bits} bits.")
+        raise too_wide(arg.name, number, bits)
     return number
 
 
