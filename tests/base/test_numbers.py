@@ -16,7 +16,7 @@ from aclnn.base import dtype as dtypes
 from aclnn.base import product as products
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from aclnn.base.rounding import cube_inputs, to_fp16, to_hf32
-from aclnn.base.scalar import scalar
+from aclnn.base.scalar import scalar, too_wide
 from aclnn.base.status import AclnnError, Status
 from aclnn.base.tolerance import Precision, Terms, allowed_error, error_ratio
 
@@ -177,3 +177,12 @@ def test_an_overflow_on_the_way_excuses_what_is_not_finite() -> None:
     terms = Terms(np.array([1e39]), (2,))
     assert error_ratio(np.array([np.inf], np.float32), np.array([1.0]), terms, SINGLE)[0] == 0
     assert error_ratio(np.array([np.nan], np.float32), np.array([1.0]), terms, SINGLE)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(300, "300"), (-129, "-129"), (10**5000, "an integer of 16610 bits")],
+    ids=["300", "-129", "huge"],
+)
+def test_an_integer_that_is_too_wide_is_named(number: int, shown: str) -> None:
+    assert too_wide("cubeMathType", number, 8).message == f"cubeMathType is {shown}; it must be -128..127."

@@ -122,7 +122,8 @@ BROKEN = [
         "out has shape [2, 3] and strides [1, 1], so two indexes meet the same",
     ),
     ((length("many", 3),), {}, "many has 2 elements but must have 3."),
-    ((length("sizes", Rank("x") + 1, 5),), {}, "sizes has 2 elements but must have 3 or 5 (rank of x + 1 or 5)"),
+    ((length("sizes", 2),), {"sizes": (1,)}, "sizes has 1 element but must have 2."),
+    ((length("sizes", Rank("x") + 1, 5),), {}, "sizes has 2 elements but must have 3 or 5 (the rank of x + 1 or 5)"),
     ((same_dtype("x", "many"),), {"many": (HALF, HALF)}, "many[0] has dtype float16 but x has dtype float32"),
     ((same_rank("x", "y"),), {"y": dense(FLOAT32, (), Format.ND)}, "y has rank 0 but x has rank 2"),
     ((same_format("x", "y"),), {"y": None, "x": OTHER, "out": HALF}, "out has dtype float16"),
@@ -144,7 +145,12 @@ BROKEN = [
     ((when("fast", one_of("mode", 1)),), {}, "mode is 0; it must be 1 when fast"),
     ((equal(Dim("x", 0) * 2, Dim("y", 1)),), {}, "x.shape[0] × 2 is 4 but y.shape[1] is 3; the two must be equal"),
     ((equal(Dims("x"), Attr("sizes")),), {}, "x.shape is [2, 3] but sizes is [1, 2]"),
-    ((equal(PlaneOf(Attr("sizes")), Dims("x", 1)),), {}, "sizes (H, W) is [1, 2] but x.shape[1:] is [3]"),
+    ((equal(PlaneOf(Attr("sizes")), Dims("x", 1)),), {}, "sizes is [1, 2] but x.shape[1:] is [3]"),
+    (
+        (at_least(PlaneOf(Attr("sizes")), 3),),
+        {"sizes": (1, 2, 3)},
+        "sizes (H, W) is [2, 3]; each element must be ≥ 3",
+    ),
     ((multiple(Dim("x", 1), Dim("x", 0)),), {}, "x.shape[1] is 3, which x.shape[0] = 2 does not divide"),
 ]
 
@@ -196,6 +202,8 @@ def test_conditions() -> None:
     assert Limited().value(call) is True
     assert Limited().value(Call(values(), CPU)) is False
     assert Promoted(("x", "y")).value(Call(values(y=HALF), A2)) == "float32"
+    assert Promoted(("x", "y")).text("en") == "the promoted dtype of x and y"
+    assert Promoted(("x",)).text("zh") == "x的数据类型"
     assert (Rank("x") - 1).value(call) == 1
     double = Formula(lambda c: 2 * c["mode"], ("mode",), "twice mode", "两倍mode")
     assert double.value(Call(values(mode=4), A2)) == 8
@@ -208,7 +216,7 @@ def test_a_value_may_depend_on_a_condition() -> None:
     assert size.value(Call(values(fast=False), A2)) == 14
     assert size.names() == ("fast", "many")
     assert size.text("en") == "(many[1].shape[1] if fast else 7) × 2"
-    assert size.text("zh") == "（fast时many[1].shape[1]，否则7） × 2"
+    assert size.text("zh") == "（fast为true时many[1].shape[1]，否则7） × 2"
 
 
 def test_advice_is_said_of_the_calls_it_concerns_and_refuses_none() -> None:
@@ -222,7 +230,7 @@ def test_advice_is_said_of_the_calls_it_concerns_and_refuses_none() -> None:
 def test_documentation_says_the_condition() -> None:
     rule = next(r for r in toy(when("fast", one_of("mode", 1, 2))).all_rules if r.kind == "OneOf")
     assert rule.statement("en") == "mode is 1 or 2 (when fast)"
-    assert rule.statement("zh") == "mode取值为1、2（fast时）"
+    assert rule.statement("zh") == "mode取值为1或2（fast为true时）"
 
 
 def test_a_product_without_the_operator_is_said_before_dtypes() -> None:

@@ -57,13 +57,16 @@ FLOAT16 = DType("float16", 1, "FLOAT16", np.dtype(np.float16))
 BFLOAT16 = DType("bfloat16", 27, "BF16", np.dtype(ml_dtypes.bfloat16))
 FLOAT64 = DType("float64", 11, "DOUBLE", np.dtype(np.float64))
 UINT8 = DType("uint8", 4, "UINT8", np.dtype(np.uint8))
+INT32 = DType("int32", 3, "INT32", np.dtype(np.int32))
 INT64 = DType("int64", 9, "INT64", np.dtype(np.int64))
+HIFLOAT8 = DType("hifloat8", 34, "HIFLOAT8", None)
+FLOAT8_E4M3FN = DType("float8_e4m3fn", 36, "FLOAT8_E4M3FN", np.dtype(ml_dtypes.float8_e4m3fn))
 
 ALL = (
     FLOAT32,
     FLOAT16,
     DType("int8", 2, "INT8", np.dtype(np.int8)),
-    DType("int32", 3, "INT32", np.dtype(np.int32)),
+    INT32,
     UINT8,
     DType("int16", 6, "INT16", np.dtype(np.int16)),
     DType("uint16", 7, "UINT16", np.dtype(np.uint16)),
@@ -75,9 +78,9 @@ ALL = (
     DType("complex64", 16, "COMPLEX64", np.dtype(np.complex64)),
     DType("complex128", 17, "COMPLEX128", np.dtype(np.complex128)),
     BFLOAT16,
-    DType("hifloat8", 34, "HIFLOAT8", None),
+    HIFLOAT8,
     DType("float8_e5m2", 35, "FLOAT8_E5M2", np.dtype(ml_dtypes.float8_e5m2)),
-    DType("float8_e4m3fn", 36, "FLOAT8_E4M3FN", np.dtype(ml_dtypes.float8_e4m3fn)),
+    FLOAT8_E4M3FN,
 )
 
 FLOATS = (FLOAT32, FLOAT16, BFLOAT16)

@@ -10,7 +10,7 @@ import numpy as np
 
 from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import FLOAT64, INT64, DType
-from aclnn.base.status import invalid
+from aclnn.base.status import AclnnError, invalid
 from aclnn.base.tensor import kind_of
 
 _BOOL, _COMPLEX = dtypes.by_name("bool"), dtypes.by_name("complex128")
@@ -58,7 +58,7 @@ def _dtype_of(value: Any, name: str) -> DType:
         found = _BOOL
     elif isinstance(value, int):
         if not -(2**63) <= value < 2**63:
-            raise invalid(f"{name} is an integer that does not fit into 64 bits.")
+            raise too_wide(name, value, 64)
         found = INT64
     elif isinstance(value, float):
         found = FLOAT64
@@ -69,3 +69,10 @@ def _dtype_of(value: Any, name: str) -> DType:
     if found is None:
         raise invalid(f"{name} is {kind_of(value)}; it must be a number.")
     return found
+
+
+def too_wide(name: str, number: int, bits: int) -> AclnnError:
+    """The refusal of an integer outside what so many bits hold; one of thousands of digits is not spelled out."""
+    half = 2 ** (bits - 1)
+    shown = str(number) if number.bit_length() <= 128 else f"an integer of {number.bit_length()} bits"
+    return invalid(f"{name} is {shown}; it must be {-half}..{half - 1}.")

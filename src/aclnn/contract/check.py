@@ -25,7 +25,7 @@ class Violation(NamedTuple):
         return AclnnError(
             self.rule.code,
             self.sentence("en"),
-            argument=_argument(self),
+            argument=next(iter(self.rule.subjects), None),
             rule=self.rule.kind,
             message_zh=self.sentence("zh"),
         )
@@ -47,16 +47,10 @@ def check(op: Op, call: Call, *, outputs: bool = True) -> Violation | None:
 
 def _concerns(rule: Rule, op: Op, call: Call, outputs: bool) -> bool:
     """Whether a rule has something to say: what it speaks of is there and takes part, its conditions hold."""
-    own = getattr(rule, "arg", None)  # NotNull names nothing, but is about its argument
-    if not outputs and any(not op.by_name[name].given for name in (*rule.subjects, *((own,) if own else ()))):
-        return False
     for name in rule.subjects:
-        if call[name] is None or not op.by_name[name].takes_part(call):
+        arg = op.by_name[name]
+        if not outputs and not arg.given:
+            return False
+        if not rule.speaks_of_absence and (call[name] is None or not arg.takes_part(call)):
             return False
     return rule.applies(call)
-
-
-def _argument(violation: Violation) -> str | None:
-    named = [getattr(violation.rule, field, None) for field in ("arg", "first")]
-    subjects = violation.rule.subjects
-    return next((n for n in named if n), subjects[0] if subjects else None)

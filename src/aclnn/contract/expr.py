@@ -24,6 +24,14 @@ class Expr:
     def names(self) -> tuple[str, ...]:
         return ()
 
+    def holds(self, lang: str) -> str:
+        """The text as a condition."""
+        return self.text(lang)
+
+    def here(self, call: Call) -> Expr:
+        """The expression as a message about this call should name it."""
+        return self
+
     def __add__(self, other: Expr | int) -> Expr:
         return Arithmetic("+", self, lift(other))
 
@@ -65,6 +73,9 @@ class Attr(OfArgument):
 
     def text(self, lang: str) -> str:
         return self.name
+
+    def holds(self, lang: str) -> str:
+        return _flag(self.name, lang)
 
 
 @dataclass(frozen=True)
@@ -124,6 +135,9 @@ class PlaneOf(Expr):
     def names(self) -> tuple[str, ...]:
         return self.entries.names()
 
+    def here(self, call: Call) -> Expr:
+        return self if len(self.entries.value(call)) == 3 else self.entries  # nothing was left out
+
 
 @dataclass(frozen=True)
 class At(OfArgument):
@@ -138,6 +152,9 @@ class At(OfArgument):
     def text(self, lang: str) -> str:
         return f"{self.name}[{self.index}]"
 
+    def holds(self, lang: str) -> str:
+        return _flag(self.text(lang), lang)
+
 
 @dataclass(frozen=True)
 class Rank(OfArgument):
@@ -145,7 +162,7 @@ class Rank(OfArgument):
         return len(call[self.name].shape)
 
     def text(self, lang: str) -> str:
-        return f"rank of {self.name}" if lang == "en" else f"{self.name}的维数"
+        return f"the rank of {self.name}" if lang == "en" else f"{self.name}的维数"
 
 
 @dataclass(frozen=True)
@@ -177,7 +194,7 @@ class Either(Expr):
         return (self.then if self.condition.value(call) else self.otherwise).value(call)
 
     def text(self, lang: str) -> str:
-        condition, then, otherwise = (e.text(lang) for e in (self.condition, self.then, self.otherwise))
+        condition, then, otherwise = self.condition.holds(lang), self.then.text(lang), self.otherwise.text(lang)
         return (
             f"({then} if {condition} else {otherwise})" if lang == "en" else f"（{condition}时{then}，否则{otherwise}）"
         )
@@ -196,7 +213,12 @@ class Promoted(Expr):
         return promote(call[n].dtype for n in self.tensors).name
 
     def text(self, lang: str) -> str:
-        return "promoted dtype" if lang == "en" else "互推导后的数据类型"
+        *first, last = self.tensors
+        if not first:
+            return f"the dtype of {last}" if lang == "en" else f"{last}的数据类型"
+        if lang == "en":
+            return f"the promoted dtype of {', '.join(first)} and {last}"
+        return f"{'、'.join(self.tensors)}互推导后的数据类型"
 
     def names(self) -> tuple[str, ...]:
         return self.tensors
@@ -249,7 +271,8 @@ class Is(Expr):
         return self.inner.value(call) in self.among
 
     def text(self, lang: str) -> str:
-        return f"{self.inner.text(lang)} = {(' or ' if lang == 'en' else '或').join(map(str, self.among))}"
+        equals, alternative = (" is ", " or ") if lang == "en" else ("为", "或")
+        return f"{self.inner.text(lang)}{equals}{alternative.join(map(str, self.among))}"
 
     def names(self) -> tuple[str, ...]:
         return self.inner.names()
@@ -292,6 +315,11 @@ class Limited(Expr):
 
     def text(self, lang: str) -> str:
         return "the product is an NPU" if lang == "en" else "产品为NPU"
+
+
+def _flag(name: str, lang: str) -> str:
+    """A flag as a condition: in Chinese its bare name would be no clause."""
+    return name if lang == "en" else f"{name}为true"
 
 
 def lift(value: Expr | Any) -> Expr:

@@ -10,7 +10,16 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from aclnn.base.dtype import ALL, BFLOAT16, FLOAT16, FLOAT32, FLOAT64, by_name
+from aclnn.base.dtype import (
+    BFLOAT16,
+    FLOAT8_E4M3FN,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    HIFLOAT8,
+    INT32,
+    INT64,
+)
 from aclnn.base.format import Format
 from aclnn.base.product import PRODUCTS
 from aclnn.base.scalar import Scalar, scalar
@@ -19,6 +28,8 @@ from aclnn.contract.cases import Case
 from aclnn.contract.check import check
 from aclnn.contract.model import BY_VALUE, Arg
 from aclnn.contract.rule import Rule, Stage
+
+_DTYPES = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT32, INT64, FLOAT8_E4M3FN, HIFLOAT8)
 
 
 def failing_cases(bases: Iterable[Case]) -> dict[Rule, Case]:
@@ -81,17 +92,7 @@ def _changes_of(arg: Arg, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _changed_tensor(spec: TensorSpec) -> Iterator[tuple[str, TensorSpec]]:
-    for dtype in (
-        FLOAT16,
-        BFLOAT16,
-        FLOAT32,
-        FLOAT64,
-        by_name("int32"),
-        by_name("int64"),
-        by_name("float8_e4m3fn"),
-        ALL[-3],
-    ):
-        assert dtype is not None
+    for dtype in _DTYPES:
         yield f"dtype {dtype}", spec._replace(dtype=dtype)
     for tag in (Format.ND, Format.NCHW, Format.NHWC, Format.NCL, Format.NCDHW, Format.NC):
         yield f"format {tag}", spec._replace(format=tag)

@@ -45,6 +45,7 @@ class Rule:
     conditions: tuple[Expr, ...] = ()
     stage: Stage = Stage.SHAPE
 
+    speaks_of_absence: ClassVar[bool] = False
     code: ClassVar[Status] = Status.ACLNN_ERR_PARAM_INVALID
     en: ClassVar[str]
     zh: ClassVar[str]
@@ -52,7 +53,10 @@ class Rule:
     doc_zh: ClassVar[str]
 
     def names(self) -> tuple[str, ...]:
-        """The arguments the rule speaks of: it has nothing to say when one of them is absent or takes no part."""
+        """The arguments the rule speaks of, the one it is about first.
+
+        Unless it speaks of absence it has nothing to say when one of them is absent or takes no part.
+        """
         found: list[str] = []
         for field_name, value in self._own_fields():
             if field_name in ("arg", "first", "second", "other"):
@@ -98,7 +102,7 @@ class Rule:
     def _when(self, lang: str) -> str:
         if not self.conditions:
             return ""
-        joined = (" and " if lang == "en" else "且").join(c.text(lang) for c in self.conditions)
+        joined = (" and " if lang == "en" else "且").join(c.holds(lang) for c in self.conditions)
         return f"when {joined}" if lang == "en" else f"（{joined}时）"
 
 
@@ -117,15 +121,18 @@ def say(value: Any, lang: str) -> str:
 
 @dataclass(frozen=True)
 class Choice:
-    """Alternatives, said with an "or"."""
+    """Alternatives, said with an "or"; or things that are all meant, said with an "and"."""
 
     items: tuple[Any, ...]
+    together: bool = False
 
     def text(self, lang: str) -> str:
-        said = [say(i, lang) for i in self.items]
+        *first, last = (say(i, lang) for i in self.items)
+        if not first:
+            return last
         if lang == "zh":
-            return "、".join(said)
-        return said[0] if len(said) == 1 else ", ".join(said[:-1]) + " or " + said[-1]
+            return "、".join(first) + ("和" if self.together else "或") + last
+        return ", ".join(first) + (" and " if self.together else " or ") + last
 
 
 class Bilingual(Choice):

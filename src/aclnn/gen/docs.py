@@ -67,7 +67,7 @@ def _prototype(name: str, lang: str) -> str:
 
 def _arguments(name: str, lang: str) -> str:
     head, rows = tables.arguments(ops.find(name), lang)
-    return markdown((head, [(f"`{row[0]}`", *row[1:3], f"`{row[3]}`", *row[4:]) for row in rows]))
+    return markdown((head, [(f"`{row[0]}`", *row[1:]) for row in rows]))
 
 
 def _rules(name: str, lang: str) -> str:

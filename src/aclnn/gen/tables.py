@@ -6,8 +6,11 @@ from textwrap import fill
 
 from aclnn import ops
 from aclnn.base.product import FAMILIES, PRODUCTS
+from aclnn.contract.expr import Attr, Const
 from aclnn.contract.model import HIDDEN, Arg, Op
-from aclnn.contract.rule import Stage
+from aclnn.contract.rule import Rule, Stage, say
+from aclnn.contract.rules import Between, Length
+from aclnn.golden.texts import Text
 
 C_TYPES = {
     "tensor": "aclTensor*",
@@ -23,8 +26,8 @@ C_TYPES = {
 }
 
 _ARGUMENT_HEAD = {
-    "en": ("argument", "in/out", "description", "type", "dtype", "format", "dimensions", "non-contiguous"),
-    "zh": ("参数名", "输入/输出", "描述", "类型", "数据类型", "数据格式", "维度", "非连续Tensor"),
+    "en": ("argument", "in/out", "description", "notes", "dtype", "format", "dimensions", "non-contiguous"),
+    "zh": ("参数名", "输入/输出", "描述", "使用说明", "数据类型", "数据格式", "维度", "非连续Tensor"),
 }
 _RULE_HEAD = {"en": ("code", "rule"), "zh": ("错误码", "规则")}
 _PRODUCT_HEAD = {"en": "product", "zh": "产品"}
@@ -42,12 +45,37 @@ def arguments(op: Op, lang: str) -> Table:
 
 def _argument(op: Op, arg: Arg, lang: str) -> tuple[str, ...]:
     role = {"en": ("in", "out", "in and out"), "zh": ("输入", "输出", "输入输出")}[lang][arg.out + arg.updated]
-    optional = {"en": " May be null.", "zh": "可为空。"}[lang] if arg.optional else ""
-    text = (arg.en if lang == "en" else arg.zh) + optional
+    first = (arg.name, role, arg.en if lang == "en" else arg.zh, _notes(op, arg, lang))
     if not arg.is_tensor:
-        return arg.name, role, text, C_TYPES[arg.kind], "-", "-", "-", "-"
-    strided = "×" if arg.contiguous_documented else "√"
-    return arg.name, role, text, C_TYPES[arg.kind], _dtypes(op, arg), _formats(arg), _ranks(arg), strided
+        return *first, C_TYPES[arg.kind], "-", "-", "-"
+    return *first, _dtypes(op, arg), _formats(arg), _ranks(arg), "×" if arg.contiguous_documented else "√"
+
+
+# What a note says of a rule about an argument, by kind of rule; conditions and formulas are in the table of rules.
+_NOTES = {
+    "SameDtype": Text("dtype of {second}", "数据类型与{second}一致"),
+    "SameShape": Text("shape of {second}", "shape与{second}一致"),
+    "Length": Text("length {formula}", "长度为{formula}"),
+    "Between": Text("{range}", "{range}"),
+    "OneOf": Text("{expected}", "{expected}"),
+}
+
+
+def _notes(op: Op, arg: Arg, lang: str) -> str:
+    null = [{"en": "may be null", "zh": "可为空"}[lang]] if arg.optional else []
+    own = (rule for rule in op.all_rules if rule.subjects[:1] == (arg.name,) and not rule.conditions)
+    found = [_note(rule, lang) for rule in own if rule.kind in _NOTES and _is_plain(rule)]
+    return {"en": "; ", "zh": "；"}[lang].join(null + found) or "-"
+
+
+def _note(rule: Rule, lang: str) -> str:
+    return _NOTES[rule.kind].say(lang).format(**{k: say(v, lang) for k, v in rule.doc_words().items()})
+
+
+def _is_plain(rule: Rule) -> bool:
+    if isinstance(rule, Length):
+        return all(isinstance(length, Const) for length in rule.lengths)
+    return not isinstance(rule, Between) or isinstance(rule.what, Attr)
 
 
 def _dtypes(op: Op, arg: Arg) -> str:

@@ -28,7 +28,7 @@ class Between(Rule):
             holds, each = all(map(self.range.holds, value)), _EACH_ELEMENT
         else:
             holds, each = self.range.holds(value), _IT
-        return None if holds else {"value": value, "each": each, **self.doc_words()}
+        return None if holds else {"value": value, "each": each, **self.doc_words(), "what": self.what.here(call)}
 
 
 _IT = Bilingual("it", "")

@@ -16,14 +16,12 @@ from aclnn.contract.rule import Bilingual, Choice, Rule, Stage, Words
 class NotNull(Rule):
     arg: str
     stage: Stage = Stage.NULL
+    speaks_of_absence: ClassVar[bool] = True
     code: ClassVar[Status] = Status.ACLNN_ERR_PARAM_NULLPTR
     en = "{arg} is null; it must be given"
     zh = "{arg}是空指针；必须传入"
     doc_en = "{arg} is given"
     doc_zh = "{arg}非空"
-
-    def names(self) -> tuple[str, ...]:
-        return ()  # the one rule that has something to say about an absent argument
 
     def broken(self, call: Call) -> Words | None:
         return {"arg": self.arg} if call[self.arg] is None else None
@@ -59,7 +57,7 @@ class ProductSupports(Rule):
         return {"product": call.product, "others": self._others()}
 
     def _others(self) -> Choice:
-        return Choice(tuple(p.name for p in PRODUCTS if p.supports(self.family)))
+        return Choice(tuple(p.name for p in PRODUCTS if p.supports(self.family)), together=True)
 
     def doc_words(self) -> Words:
         return {"others": self._others()}
@@ -72,9 +70,9 @@ class Length(Rule):
     arg: str
     lengths: tuple[Expr, ...]
     stage: Stage = Stage.LIST
-    en = "{arg} has {count} elements but must have {expected}{formula_if_any}"
-    zh = "{arg}有{count}个元素，但应有{expected}个{formula_if_any}"
-    doc_en = "{arg} has {formula} elements"
+    en = "{arg} has {count} but must have {expected}{formula_if_any}"
+    zh = "{arg}有{count}，但应有{expected}个{formula_if_any}"
+    doc_en = "the length of {arg} is {formula}"
     doc_zh = "{arg}的长度为{formula}"
 
     def broken(self, call: Call) -> Words | None:
@@ -82,7 +80,8 @@ class Length(Rule):
         count = len(call[self.arg])
         if count in expected:
             return None
-        words = {"arg": self.arg, "count": count, "expected": Choice(expected)}
+        elements = Bilingual("1 element" if count == 1 else f"{count} elements", f"{count}个元素")
+        words = {"arg": self.arg, "count": elements, "expected": Choice(expected)}
         return words | {"formula_if_any": self._formula_if_any()}
 
     def _formula_if_any(self) -> Bilingual:

@@ -27,7 +27,7 @@ class Equal(Rule):
 
     def broken(self, call: Call) -> Words | None:
         a, b = self.left.value(call), self.right.value(call)
-        return None if a == b else {"a": a, "b": b, **self.doc_words()}
+        return None if a == b else {"a": a, "b": b, "left": self.left.here(call), "right": self.right.here(call)}
 
 
 @dataclass(frozen=True, kw_only=True)
