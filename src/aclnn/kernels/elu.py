@@ -21,11 +21,15 @@ def elu_backward_numpy(call: Call) -> Run:
     with np.errstate(all="ignore"):
         product = alpha * scale if is_result else input_scale * alpha * scale
     scales_input, scales_slope = input_scale != 1, product != 1 and not is_result
-    one_dtype = {call[n].dtype.numpy for n in ("gradOutput", "gradInput")} == {wide}
+    one_slope = (
+        not is_result and product == scale and np.isfinite(input_scale)
+    )  # then 0, as the input of exp, gives the slope of x > 0
+    given, wanted = call["gradOutput"].dtype.numpy, call["gradInput"].dtype.numpy
+    one_dtype = given == wanted == wide
 
     def run(workspace: Array | None, grad_output: Array, self_or_result: Array, grad_input: Array) -> None:
-        x = self_or_result if one_dtype else self_or_result.astype(wide, copy=False)
-        slope = np.empty(x.shape, wide)
+        x = self_or_result if one_dtype else self_or_result.astype(wide)
+        slope = x if one_slope and not one_dtype else np.empty(x.shape, wide)
         with np.errstate(all="ignore"):
             if is_result:
                 np.add(x, product, slope)
@@ -37,11 +41,13 @@ def elu_backward_numpy(call: Call) -> Run:
                 np.exp(slope, slope)
             if scales_slope:
                 np.multiply(slope, product, slope)
-            np.copyto(slope, scale, where=x > zero)
+            if not one_slope:
+                np.copyto(slope, scale, where=x > zero)
             if one_dtype:
                 np.multiply(grad_output, slope, grad_input)
             else:
-                grad_input[...] = np.multiply(grad_output, slope, dtype=wide).astype(grad_output.dtype)
+                np.multiply(grad_output.astype(wide), slope, slope)
+                grad_input[...] = slope if given == wanted else slope.astype(given)
 
     return run
 

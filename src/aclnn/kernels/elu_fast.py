@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from aclnn.base.dtype import FLOAT32
-from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels import jit
-from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
-from aclnn.kernels.strides import address, merged, rows_of
-from aclnn.kernels.threads import Work, worth
+from aclnn.kernels.nopython.agreed import ELU_FALLING, ELU_OF_INPUT, ELU_OF_RESULT
+from aclnn.kernels.registry import Prepared, Refusal, kernel
+from aclnn.kernels.strides import merged, rows_of
+from aclnn.kernels.threads import Launch, Work, worth
 
 FEW = 2048  # elements: below, whole-array numpy takes a few microseconds, and no compiler has to be loaded
 PER_THREAD = 16384  # elements that pay for waking a thread
@@ -40,19 +40,13 @@ def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
         entry = jit.load(f"elu.{walk.name}", jit.POINTER[dtype] * 3 + walk.types + "fffi")
     except jit.NoNativeCodeError as reason:
         return Refusal(str(reason))
-    arguments = [0, 0, 0, *walk.shape, *_coefficients(call), int(call["isResult"])]
+    arguments = [0, 0, 0, *walk.shape, *_coefficients(call), _kind(call)]
     team = worth(out.size, PER_THREAD, threads)
 
-    def instantiate() -> Run:
-        work = Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
+    def work() -> Work:
+        return Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
 
-        def run(workspace: Array | None, grad_output: Array, self_or_result: Array, grad_input: Array) -> None:
-            work.point(0, address(grad_output), address(self_or_result), address(grad_input))
-            work.run()
-
-        return run
-
-    return Prepared(instantiate)
+    return Prepared(lambda: Launch(work, (0, 1, 2)))
 
 
 @kernel("aclnnElu", "numba", engine="fast", too_small=too_small("self"))
@@ -78,16 +72,10 @@ def _forward(call: Call, x: TensorSpec, out: TensorSpec, threads: int) -> Prepar
         arguments = [0, 0, *walk.shape, float(scale), float(input_scale), float(alpha * scale)]
     team = worth(out.size, PER_THREAD, threads)
 
-    def instantiate() -> Run:
-        work = Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
+    def work() -> Work:
+        return Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
 
-        def run(workspace: Array | None, *tensors: Array) -> None:
-            work.point(0, address(tensors[0]), address(tensors[-1]))
-            work.run()
-
-        return run
-
-    return Prepared(instantiate)
+    return Prepared(lambda: Launch(work, (0, -1)))
 
 
 class Walk(NamedTuple):
@@ -111,6 +99,12 @@ def _walk(name: str, out: TensorSpec, *inputs: TensorSpec) -> Walk:
     if name == "backward" and out.size * out.dtype.itemsize >= STREAMED:
         return Walk("backward_streamed", "i", [out.dtype.itemsize], out.size, 1024)
     return Walk(name, "", [], out.size, 1024)
+
+
+def _kind(call: Call) -> int:
+    if call["isResult"]:
+        return ELU_OF_RESULT
+    return ELU_FALLING if _scalars(call)[2] >= 0 else ELU_OF_INPUT
 
 
 def _coefficients(call: Call) -> list[float]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ctypes
 
-from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels import jit
 from aclnn.kernels.nopython.agreed import CELL_TILE
-from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
-from aclnn.kernels.strides import address
-from aclnn.kernels.threads import Work, worth
+from aclnn.kernels.registry import Prepared, Refusal, kernel
+from aclnn.kernels.threads import Launch, Work, worth
 
 FEW = 1024  # elements of a state: below, whole-array numpy takes a few microseconds, and no compiler has to be loaded
 PER_THREAD = 4096  # that pay for waking a thread
@@ -53,16 +51,10 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
     arguments = [0] * 8 + [ctypes.addressof(table), batch, hidden, *map(int, given)]
     tiles, team = -(-hidden // CELL_TILE), worth(cx.size, PER_THREAD, threads)
 
-    def instantiate() -> Run:
-        work = Work(entry, tiles, 1, arguments, team, table)
+    def work() -> Work:
+        return Work(entry, tiles, 1, arguments, team, table)
 
-        def run(workspace: Array | None, *tensors: Array | None) -> None:
-            work.point(0, *(0 if t is None else address(t) for t in tensors))
-            work.run()
-
-        return run
-
-    return Prepared(instantiate)
+    return Prepared(lambda: Launch(work, range(8)))
 
 
 @kernel("aclnnThnnFusedLstmCell", "numba", engine="fast", too_small=too_small)
@@ -82,13 +74,7 @@ def thnn_fused_lstm_cell_fast(call: Call, threads: int) -> Prepared | Refusal:
     (batch, hidden), has_bias = cx.shape, int(call["inputBiasOptional"] is not None)
     arguments, team = [0] * 8 + [ctypes.addressof(table), hidden, has_bias], worth(cx.size, PER_THREAD, threads)
 
-    def instantiate() -> Run:
-        work = Work(entry, batch, 1, arguments, team, table)
+    def work() -> Work:
+        return Work(entry, batch, 1, arguments, team, table)
 
-        def run(workspace: Array | None, *tensors: Array | None) -> None:
-            work.point(0, *(0 if t is None else address(t) for t in tensors))
-            work.run()
-
-        return run
-
-    return Prepared(instantiate)
+    return Prepared(lambda: Launch(work, range(8)))

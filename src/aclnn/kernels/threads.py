@@ -17,8 +17,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
+from aclnn.base.geometry import Array
 from aclnn.kernels.jit import Entry
 from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT
+from aclnn.kernels.strides import address
 
 _NAME = "libgomp.so.1"
 _process = os.getpid()
@@ -104,6 +106,7 @@ class Work:
         keep: object = None,  # memory that arguments point to
     ):
         self.threads, self._keep = threads, keep
+        self.tensors: Sequence[Array | None] = ()  # that arguments point to for good
         self.entry = entry
         self._block = (ctypes.c_int64 * (FIRST_ARGUMENT + len(arguments)))()
         self.address = ctypes.addressof(self._block)
@@ -113,8 +116,8 @@ class Work:
 
     def point(self, first: int, *addresses: int) -> None:
         """Sets the arguments from `first` on."""
-        for i, address in enumerate(addresses, FIRST_ARGUMENT + first):
-            self._block[i] = address
+        for i, where in enumerate(addresses, FIRST_ARGUMENT + first):
+            self._block[i] = where
 
     def arm(self) -> int:
         """Makes the block fit for the threads that can be had now, and says how many they are."""
@@ -123,11 +126,37 @@ class Work:
         return threads
 
     def run(self) -> None:
+        if self.threads == 1:
+            self.entry.call(self.address)
+            return
         threads, omp = self.arm(), runtime()
         if threads == 1 or omp is None:
             self.entry.call(self.address)
         else:
             omp.parallel(self.entry.address, self.address, threads, 0)
+
+
+class Launch:
+    """A run that is one piece of work, whose first arguments are where tensors lie: those at `places`; 0 for none."""
+
+    def __init__(self, make: Callable[[], Work], places: Sequence[int]):
+        self._make, self._places = make, places
+        self._work = make()
+
+    def __call__(self, workspace: Array | None, *tensors: Array | None) -> None:
+        self._point(self._work, tensors)
+        self._work.run()
+
+    def bound(self, workspace: Array | None, *tensors: Array | None) -> Callable[[], None]:
+        """The same on these tensors, which it keeps alive, for good: no address is looked up again."""
+        work = self._make()
+        work.tensors = tensors
+        self._point(work, tensors)
+        return work.run
+
+    def _point(self, work: Work, tensors: Sequence[Array | None]) -> None:
+        chosen = (tensors[i] for i in self._places)
+        work.point(0, *(0 if t is None else address(t) for t in chosen))
 
 
 def bits_of(value: float) -> int:

@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.check import Violation
 from aclnn.contract.model import Arg, Op
 from aclnn.runtime.plan import Plan, failure
-from aclnn.runtime.stream import Stream
+from aclnn.runtime.stream import Job, Stream
 
 Views = Sequence[Any]
 """The tensors of a call in contract order: arrays, lists of arrays, None where one is absent."""
@@ -40,7 +41,7 @@ class Executor:
         self._views = list(views)
         self._run = plan.prepared.instantiate()
         self._used = False
-        self._checked: tuple[Any, Array | None, list[Any]] | None = None  # workspace, scratch, views: as they last ran
+        self._again: tuple[Any, Job] | None = None  # a workspace, and the job that was checked and ran with it
         self._plan_us = plan_us
         self._make_locks()
         _live.add(self)
@@ -66,9 +67,9 @@ class Executor:
 
     def run(self, workspace: Any = None, stream: Stream | None = None) -> Any:
         """Runs the plan: at once without a stream, else after what the stream already has. Returns the outputs."""
-        checked = self._checked
-        if checked is not None and stream is None and checked[0] is workspace:  # nothing has changed since
-            self._execute(checked[1], checked[2])
+        again = self._again
+        if again is not None and stream is None and again[0] is workspace:  # nothing has changed since
+            self._execute(again[1])
             return self.result
         op = self.plan.op
         if stream is not None and not isinstance(stream, Stream):
@@ -79,13 +80,21 @@ class Executor:
         check_addresses(op, views, scratch)
         with self._claiming:  # of two threads that come at once, one runs
             self._refuse_second_run()
+            job = partial(execute, self.plan, self._run, scratch, views)
             if stream is not None:
-                stream.submit(lambda: self._execute(scratch, views))
+                stream.submit(lambda: self._execute(job))
             self._used = True
-            self._checked = (workspace, scratch, views) if self.repeatable else None
+            self._again = (workspace, self._bound(scratch, views) or job) if self.repeatable else None
         if stream is None:
-            self._execute(scratch, views)
+            self._execute(job)
         return self.result
+
+    def _bound(self, scratch: Array | None, views: list[Any]) -> Job | None:
+        """The same job without what need not be done again, if the kernel offers that."""
+        bind = getattr(self._run, "bound", None)
+        if bind is None or self.plan.value_rules:
+            return None
+        return partial(guarded, self.plan, bind(scratch, *views))
 
     def _refuse_second_run(self) -> None:
         if self._used and not self.repeatable:
@@ -111,7 +120,7 @@ class Executor:
                 f"{_brief(given.spec)}; the two must be equal",
                 arg.name,
             )
-        self._checked = None
+        self._again = None
         if index is None:
             self._views[position] = given.view
         else:
@@ -150,23 +159,28 @@ class Executor:
     def _bound_views(self) -> list[Any]:
         return [v if used else None for v, used in zip(self._views, self.plan.taking_part, strict=True)]
 
-    def _execute(self, scratch: Array | None, views: list[Any]) -> None:
+    def _execute(self, job: Job) -> None:
         with self._one_at_a_time:
             start = time.perf_counter() if VERBOSE else 0.0
-            execute(self.plan, self._run, scratch, views)
+            job()
             if VERBOSE:
                 report(self.plan, self._plan_us, (time.perf_counter() - start) * 1e6)
 
 
 def execute(plan: Plan, run: Any, scratch: Array | None, views: Views) -> None:
-    """Asks the rules that only data can answer, then runs the kernel. Whatever a kernel raises becomes a code."""
+    """Asks the rules that only data can answer, then runs the kernel."""
     for rule in plan.value_rules:
         position = next(i for i, a in enumerate(plan.op.tensors) if a.name == rule.arg)
         words = rule.broken_by(plan.call, views[position])
         if words is not None:
             raise Violation(plan.op, rule, words).error()
+    guarded(plan, run, scratch, *views)
+
+
+def guarded(plan: Plan, run: Any, *given: Any) -> None:
+    """Runs a kernel. Whatever it raises becomes a code."""
     try:
-        run(scratch, *views)
+        run(*given)
     except Exception as error:
         raise failure(plan.op, plan.kernel, error) from error
 

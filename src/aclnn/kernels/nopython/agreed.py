@@ -8,6 +8,9 @@ COLUMN_TILE = 128  # columns that sums.down_columns does together
 PRODUCT_TILE = 64  # columns that lstm.row_product does together
 CELL_TILE = 64  # columns that lstm_cell.backward does together
 
+# What elu.backward is given as x. Falling: the forward's input, and exp is only asked for numbers below 0.
+ELU_OF_INPUT, ELU_OF_RESULT, ELU_FALLING = range(3)
+
 # The table of lstm.walk, by position.
 (
     STEPS,

@@ -11,25 +11,22 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from aclnn.kernels.nopython.arithmetic import exp, expm1, use_widest_vectors
+from aclnn.kernels.nopython.agreed import ELU_FALLING, ELU_OF_RESULT
+from aclnn.kernels.nopython.arithmetic import exp, exp_of_negative, expm1, use_widest_vectors
 from aclnn.kernels.nopython.half import TILE, address_of, finish_streams, read, stream, tile_of, write
 from aclnn.kernels.nopython.walk import row_start
 
 
-def backward(
-    lo: int, hi: int, g: Any, x: Any, out: Any, scale: Any, input_scale: Any, product: Any, is_result: int
-) -> None:
+def backward(lo: int, hi: int, g: Any, x: Any, out: Any, scale: Any, input_scale: Any, product: Any, kind: int) -> None:
     """All three dense and alike."""
-    use_widest_vectors()
-    _row(hi - lo, (out, lo, 1), (g, lo, 1), (x, lo, 1), (scale, input_scale, product, is_result))
+    _row(hi - lo, (out, lo, 1), (g, lo, 1), (x, lo, 1), (scale, input_scale, product, kind))
 
 
 def backward_streamed(
-    lo: int, hi: int, g: Any, x: Any, out: Any, width: int, scale: Any, input_scale: Any, product: Any, is_result: int
+    lo: int, hi: int, g: Any, x: Any, out: Any, width: int, scale: Any, input_scale: Any, product: Any, kind: int
 ) -> None:
     """The same for outputs beyond the caches: whole lines are written without being read first (10 % faster)."""
-    use_widest_vectors()
-    how = (scale, input_scale, product, is_result)
+    how = (scale, input_scale, product, kind)
     tile, line = tile_of(out), 64 // width
     i = lo + min(-(address_of(out) // width + lo) % line, hi - lo)
     _row(i - lo, (out, lo, 1), (g, lo, 1), (x, lo, 1), how)
@@ -54,11 +51,10 @@ def backward_strided(
     scale: Any,
     input_scale: Any,
     product: Any,
-    is_result: int,
+    kind: int,
 ) -> None:
     """Any strides. Items are rows; sizes[rank] and steps[3][rank] describe out, g and x, the row itself last."""
-    use_widest_vectors()
-    how = (scale, input_scale, product, is_result)
+    how = (scale, input_scale, product, kind)
     last = rank - 1
     length, out_step, g_step, x_step = sizes[last], steps[last], steps[rank + last], steps[2 * rank + last]
     for row in range(lo, hi):
@@ -74,11 +70,14 @@ def backward_strided(
 @register_jitable(forceinline=True)
 def _row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
     """`length` elements; out, g and x are (pointer, first index, step)."""
-    scale, input_scale, product, is_result = how
+    use_widest_vectors()
+    scale, input_scale, product, kind = how
     for i in range(length):
         g_i, x_i = read(g[0], g[1] + i * g[2]), read(x[0], x[1] + i * x[2])
-        if is_result:
+        if kind == ELU_OF_RESULT:
             slope = input_scale * (x_i + product)
+        elif kind == ELU_FALLING:
+            slope = product * exp_of_negative(x_i * input_scale)
         else:
             slope = product * exp(x_i * input_scale)
         write(out[0], out[1] + i * out[2], g_i * (scale if x_i > np.float32(0) else slope))
@@ -86,7 +85,6 @@ def _row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
 
 def forward(lo: int, hi: int, x: Any, out: Any, scale: Any, input_scale: Any, product: Any) -> None:
     """Both dense and alike."""
-    use_widest_vectors()
     _forward_row(hi - lo, (out, lo, 1), (x, lo, 1), (scale, input_scale, product))
 
 
@@ -94,7 +92,6 @@ def forward_strided(
     lo: int, hi: int, x: Any, out: Any, rank: int, sizes: Any, steps: Any, scale: Any, input_scale: Any, product: Any
 ) -> None:
     """Any strides. Items are rows; sizes[rank] and steps[2][rank] describe out and x, the row itself last."""
-    use_widest_vectors()
     how = (scale, input_scale, product)
     last = rank - 1
     length, out_step, x_step = sizes[last], steps[last], steps[rank + last]
@@ -109,6 +106,7 @@ def forward_strided(
 @register_jitable(forceinline=True)
 def _forward_row(length: int, out: Any, x: Any, how: Any) -> None:
     """`length` elements; out and x are (pointer, first index, step)."""
+    use_widest_vectors()
     scale, input_scale, product = how
     for i in range(length):
         x_i = read(x[0], x[1] + i * x[2])
