@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,8 +18,11 @@ import pytest
 
 from aclnn import __version__, bfloat16, ops
 from aclnn.cli import main
+from aclnn.cli.app import app
+from tests.doors.toolchain import needs_compiler
 
 ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = sorted(name for command in app.registered_commands if (name := command.name))
 
 
 @dataclass
@@ -66,11 +70,59 @@ def test_alone_it_says_what_to_do_first() -> None:
     assert aclnn("--version").stdout.strip() == __version__
 
 
-@pytest.mark.parametrize("command", ["ops", "describe", "run", "compare", "flags", "cxx", "env"])
-def test_every_help_ends_with_an_example(command: str) -> None:
-    ended = aclnn(command, "--help")
+def example(*command: str) -> list[str]:
+    """The words of the example that a help ends with."""
+    ended = aclnn(*command, "--help")
     assert ended.returncode == 0
-    assert ended.stdout.strip().splitlines()[-1].strip().startswith(f"Example: aclnn {command}")
+    last = ended.stdout.strip().splitlines()[-1].strip()
+    assert last.startswith(" ".join(["Example: aclnn", *command]))
+    return shlex.split(last.removeprefix("Example: aclnn "))
+
+
+def test_every_help_ends_with_an_example() -> None:
+    assert example()
+    for command in COMMANDS:
+        example(command)
+
+
+def test_the_examples_run(tmp_path: Path) -> None:
+    """In this order, in a folder with nothing but the examples; the C++ ones and benchmarks have tests of their own."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for command in ([], ["ops"], ["describe"], ["run"], ["compare"], ["env"]):
+        ended = aclnn(*example(*command), cwd=tmp_path)
+        assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "report.html").exists()
+
+
+@needs_compiler
+def test_the_examples_of_the_c_door_run(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for command in ("flags", "cxx"):
+        assert aclnn(*example(command), cwd=tmp_path).returncode == 0
+    assert (tmp_path / "elu").exists()
+
+
+@pytest.mark.parametrize("op", ops.all_ops(), ids=str)
+def test_an_operator_alone_runs_on_data_of_its_own(op: ops.Op) -> None:
+    ended = aclnn("run", op.name, "--check", "--seed", "3")
+    assert ended.returncode == 0, ended.stderr
+    assert "pass" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("begun", "becomes"),
+    [
+        ("desc", "describe"),
+        ("describe aclnnConvT", "aclnnConvTbcBackward aclnnConvTbc"),
+        ("compare --sta", "--standard"),
+    ],
+)
+def test_a_shell_completes_commands_options_and_operators(begun: str, becomes: str) -> None:
+    """What the installed function of bash asks for."""
+    words = {"COMP_WORDS": f"aclnn {begun}", "COMP_CWORD": str(len(begun.split())), "_ACLNN_COMPLETE": "complete_bash"}
+    command = [sys.executable, "-c", "from aclnn.cli.app import app; app(prog_name='aclnn')"]
+    ended = subprocess.run(command, env={**os.environ, **words}, capture_output=True, text=True)
+    assert ended.stdout.split() == becomes.split()
 
 
 def test_ops_lists_every_operator_and_product() -> None:
@@ -196,7 +248,14 @@ def test_a_bad_table_is_refused_with_line_and_reason(kind: str, tmp_path: Path) 
             "also needs gradOutput, scale, inputScale, isResult, selfOrResult; give each",
         ),
         (["run", "aclnnEluBackward", "--engine", "gpu"], "there is no engine 'gpu'; choose one of auto"),
+        (
+            ["run", "aclnnEluBackward", "--arg", "alpha=1", "--seed", "1"],
+            "--seed has no meaning for an operator on files",
+        ),
         (["describe", "aclnnNope"], "there is no operator 'aclnnNope'; choose one of"),
+        (["describe", "elu_backwards"], "there is no operator 'elu_backwards'; did you mean elu_backward? There are"),
+        (["compare", "-tp", "nowhere"], "nowhere does not exist"),
+        (["compare", "-tp", "nowhere.npz"], "nowhere.npz does not exist"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(arguments: list[str], says: str) -> None:

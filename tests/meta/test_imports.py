@@ -34,3 +34,11 @@ def test_libdnnl_is_not_loaded_by_the_import() -> None:
     program = "import aclnn; print('dnnl' in open('/proc/self/maps').read())"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "False\n"
+
+
+def test_without_pytorch_its_door_says_what_to_install() -> None:
+    program = "import sys; sys.modules['torch'] = None\nimport aclnn.torch"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.stderr.endswith(
+        'aclnn.torch needs PyTorch, and a CPU build is enough: pip install "aclnn-cpu[torch]"\n'
+    )

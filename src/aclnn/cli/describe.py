@@ -35,6 +35,12 @@ _OF_EVERY_TENSOR = {
 _SAME_VIEW = {"en": " but for the same view", "zh": "（同一视图除外）"}
 
 
+def operator_names(begun: str) -> list[str]:
+    """What a shell may complete the name of an operator to."""
+    known = (name for op in ops.all_ops() for name in (op.name, op.python))
+    return [name for name in known if name.lower().startswith(begun.lower())]
+
+
 def ops_command(lang: LangOption = Lang.en) -> None:
     """Lists the operators, and which dtypes each product takes."""
     print_table(tables.operators(lang.value))
@@ -42,7 +48,12 @@ def ops_command(lang: LangOption = Lang.en) -> None:
 
 
 def describe(
-    op: Annotated[str, typer.Argument(help="An operator, by vendor or Python name.", show_default=False)],
+    op: Annotated[
+        str,
+        typer.Argument(
+            help="An operator, by vendor or Python name.", show_default=False, autocompletion=operator_names
+        ),
+    ],
     lang: LangOption = Lang.en,
 ) -> None:
     """Says what an operator does: prototype, arguments, every rule with its return code."""

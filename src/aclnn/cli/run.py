@@ -10,9 +10,10 @@ import typer
 
 from aclnn import ops
 from aclnn.base.status import invalid
+from aclnn.cli.describe import operator_names
 from aclnn.cli.files import load_array
 from aclnn.cli.screen import print_table, progress
-from aclnn.contract.cases import kept
+from aclnn.contract.cases import fill, kept, views
 from aclnn.contract.model import HIDDEN, Op
 from aclnn.golden.batch import Options, Result, count, repro, run_table
 from aclnn.golden.casefile import save_case
@@ -28,7 +29,12 @@ _MANY = 100  # rows; beyond, only what failed is listed
 
 
 def run(
-    what: Annotated[str, typer.Argument(help="A table of cases (.csv), or an operator.", show_default=False)],
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="A table of cases (.csv), or an operator.", show_default=False, autocompletion=operator_names
+        ),
+    ],
     arg: Annotated[
         list[str] | None,
         typer.Option("--arg", help=_ARG_HELP),
@@ -45,7 +51,10 @@ def run(
     ] = False,
     line: Annotated[int | None, typer.Option(help="Run only the case on this line of the table.")] = None,
 ) -> None:
-    """Runs a table of cases, or one operator on files. Exit code 0: all fine; 1: a result is wrong; 2: bad input."""
+    """Runs a table of cases, or one operator: on files (--arg), or without any on random data of its own.
+
+    Exit code 0: all fine; 1: a result is wrong; 2: bad input.
+    """
     with settings.product(settings.current_product(product)), settings.engine(settings.current_engine(engine)):
         if what.lower().endswith(".csv"):
             _refuse_strangers("a table of cases", {"--arg": arg})
@@ -56,10 +65,12 @@ def run(
             "--dump-on-fail": dump_on_fail,
             "--line": line,
             "--jobs": jobs > 1,
-            "--seed": seed,
         }
         _refuse_strangers("an operator", for_tables)
-        _run_operator(ops.find(what), dict(_assignment(a) for a in arg or ()), check, out)
+        _refuse_strangers("an operator on files", {"--seed": arg and seed})
+        op = ops.find(what)
+        values = _from_files(op, dict(map(_assignment, arg))) if arg else _example(op, seed)
+        _run_operator(op, values, check, out)
 
 
 def _refuse_strangers(what: str, options: dict[str, Any]) -> None:
@@ -101,9 +112,14 @@ def _assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _run_operator(op: Op, given: dict[str, str], check: bool, out: Path | None) -> None:
-    from aclnn.runtime.operator import Binding
+def _example(op: Op, seed: int) -> dict[str, Any]:
+    """A small call with random data, as tests use it."""
+    case = ops.case_maker(op)(product=settings.current_product())
+    values = {**case.values, **views(fill(case, seed), op)}
+    return {a.name: values[a.name] for a in op.inputs if a.python != HIDDEN}
 
+
+def _from_files(op: Op, given: dict[str, str]) -> dict[str, Any]:
     known = {n: a.name for a in op.inputs if a.python != HIDDEN for n in (a.name, a.snake)}
     for name in given:
         if name not in known:
@@ -112,7 +128,13 @@ def _run_operator(op: Op, given: dict[str, str], check: bool, out: Path | None) 
     values = {known[name]: _argument(op, known[name], text) for name, text in given.items()}
     defaults = {a.name: a.default for a in op.inputs if a.default is not ...}
     _refuse_missing(op, {**defaults, **values})
-    binding = Binding(op, {**defaults, **values}, None, settings.current_product(), settings.current_engine())
+    return {**defaults, **values}
+
+
+def _run_operator(op: Op, values: dict[str, Any], check: bool, out: Path | None) -> None:
+    from aclnn.runtime.operator import Binding
+
+    binding = Binding(op, values, None, settings.current_product(), settings.current_engine())
     arrays = dict(zip((a.name for a in op.tensors), binding.views(), strict=True))
     _finish(op, binding, arrays, check, out)
 

@@ -59,6 +59,8 @@ class Contents(NamedTuple):
 
 def read(path: Path) -> Contents:
     """The arrays of a file, by its suffix."""
+    if not path.exists():
+        raise invalid(f"{path} does not exist.")
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise invalid(f"{path} has the suffix {path.suffix!r}; it must be one of {', '.join(_READERS)}.")

@@ -231,7 +231,7 @@ def _fingerprint() -> str:
         try:
             made_from.update(f"{package} {version(package)}\n".encode())
         except PackageNotFoundError as error:
-            raise NoNativeCodeError(f"{package} is not installed") from error
+            raise NoNativeCodeError(f"{package} is not installed, aclnn-cpu[fast] brings it") from error
     made_from.update("\n".join(_host()).encode())
     for source in sorted([*(_HERE / "nopython").glob("*.py"), _HERE / "jit.py"]):
         made_from.update(source.name.encode() + source.read_bytes())

@@ -8,6 +8,7 @@ maker of valid cases `xyz_case(**sizes)`, and the interesting ones `xyz_cases()`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -37,7 +38,10 @@ def find(name: str) -> Op:
     for op in all_ops():
         if name.lower() in (op.name.lower(), op.python):
             return op
-    raise invalid(f"there is no operator {name!r}; choose one of {', '.join(o.name for o in all_ops())}.")
+    known = [n for op in all_ops() for n in (op.name, op.python)]
+    meant = get_close_matches(name, known, n=1, cutoff=0.8)
+    hint = f"did you mean {meant[0]}? There are" if meant else "choose one of"
+    raise invalid(f"there is no operator {name!r}; {hint} {', '.join(o.name for o in all_ops())}.")
 
 
 def family_of(op: Op) -> str:

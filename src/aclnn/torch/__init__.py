@@ -3,6 +3,12 @@
 Importing it declares every operator as `torch.ops.aclnn.<name>`.
 """
 
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError:
+    _NEEDED = 'aclnn.torch needs PyTorch, and a CPU build is enough: pip install "aclnn-cpu[torch]"'
+    raise ModuleNotFoundError(_NEEDED, name="torch") from None
+
 from aclnn.torch.functions import conv_tbc, convolution, elu, lstm, thnn_fused_lstm_cell
 from aclnn.torch.gradients import register_all as _register_all
 from aclnn.torch.library import declare_all as _declare_all
