@@ -91,6 +91,46 @@ def test_what_is_odd_but_holds_the_numbers_is_taken(name: str, engine: str, tmp_
     assert np.allclose(found, EXPECTED)
 
 
+IMAGE = np.ones((1, 1, 4), np.float32)
+INT64 = "it must be -9223372036854775808..9223372036854775807."
+
+
+def convolve(stride: Any = 1, padding: Any = 0, groups: Any = 1, cube_math_type: Any = 0) -> Any:
+    return aclnn.convolution(IMAGE, IMAGE, None, [stride], [padding], [1], False, [0], groups, cube_math_type)
+
+
+ATTRIBUTES: dict[str, tuple[Any, str]] = {
+    "huge list element": (lambda: convolve(stride=10**400), f"stride is an integer of 1329 bits; {INT64}"),
+    "above int64": (lambda: convolve(padding=2**63), f"padding is 9223372036854775808; {INT64}"),
+    "below int64": (lambda: convolve(padding=-(2**63) - 1), f"padding is -9223372036854775809; {INT64}"),
+    "huge count": (lambda: convolve(groups=2**63), f"groups is 9223372036854775808; {INT64}"),
+    "most of int64": (lambda: convolve(groups=2**63 - 1), "groups is 9223372036854775807; it must be 1..65535"),
+    "above int8": (lambda: convolve(cube_math_type=128), "cubeMathType is 128; it must be -128..127."),
+    "huge pad": (lambda: aclnn.conv_tbc(IMAGE, IMAGE, X, -(10**400)), f"pad is an integer of 1329 bits; {INT64}"),
+    "huge scalar": (lambda: aclnn.elu(X, alpha=10**400), f"alpha is an integer of 1329 bits; {INT64}"),
+    "masked scalar": (lambda: aclnn.elu(X, alpha=np.ma.masked), "alpha is masked; it must be a number."),
+    "array of one": (lambda: aclnn.elu(X, alpha=np.ones(1)), "alpha is a contiguous ndarray of dtype float64; it must"),
+    "text": (lambda: aclnn.elu(X, alpha="1"), "alpha is a str; it must be a number."),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_an_attribute_that_is_none_says_why(name: str) -> None:
+    use, says = ATTRIBUTES[name]
+    refused = answer(use)
+    assert refused is not None
+    assert refused.code == 161002
+    assert says in refused.message
+
+
+def test_numbers_of_other_types_are_numbers() -> None:
+    class Half(float):
+        pass
+
+    for half in (Half(0.5), np.float32(0.5), np.float64(0.5), np.array(0.5)):
+        assert aclnn.elu(X, alpha=half).tolist() == aclnn.elu(X, alpha=0.5).tolist()  # type: ignore[arg-type]
+
+
 def test_a_scalar_array_and_a_numpy_scalar_are_tensors_of_rank_0() -> None:
     for value in (np.array(-1, np.float32), np.float32(-1)):
         found = aclnn.elu(value)
@@ -103,6 +143,9 @@ OUTS: dict[str, tuple[Any, str]] = {
     "masked": (np.ma.array(X.copy()), "out is a masked array"),
     "unaligned": (np.ndarray(4, np.float32, bytearray(17), 1), "out is a view whose elements do not lie on element"),
     "too short": (np.zeros(3, np.float32), "out has shape [3]"),
+    "0-d": (np.zeros((), np.float32), "out has shape [] but self has shape [4]; the two must be equal."),
+    "big-endian": (np.zeros(4, ">f4"), "out has dtype >f4, of foreign byte order; convert it to native order."),
+    "object": (np.zeros(4, object), "out has dtype object, which no aclDataType stands for."),
     "every element the same": (np.broadcast_to(np.zeros(1, np.float32), 4), "out is read-only"),
     "windows": (
         np.lib.stride_tricks.as_strided(np.zeros(4, np.float32), (2, 2), (4, 4)),
@@ -119,6 +162,13 @@ def test_outputs_that_cannot_be_written(name: str) -> None:
     with pytest.raises(aclnn.AclnnError) as refused:
         aclnn.elu(X, out=out)
     assert says in refused.value.message
+
+
+@pytest.mark.parametrize("kind", [Subclass, np.matrix])
+def test_an_output_of_another_class_is_written_and_returned(kind: Any) -> None:
+    out = np.zeros((1, 4), np.float32).view(kind)
+    assert aclnn.elu(X.reshape(1, 4), out=out) is out
+    assert np.allclose(out.view(np.ndarray), EXPECTED)
 
 
 def test_an_output_over_itself_is_refused() -> None:
@@ -171,6 +221,27 @@ def test_torch_tensors_that_are_not_what_they_seem() -> None:
         (x.to_sparse(), "layout torch.sparse_coo; it must be a dense one"),
         (x.double(), "float64"),
     ):
-        refused = answer(lambda value=value: aclnn.elu(value))  # type: ignore[misc]
-        assert refused is not None
-        assert says in refused.message
+        for use in (lambda value=value: aclnn.elu(value), lambda value=value: aclnn.elu(x, out=value)):  # type: ignore[misc]
+            refused = answer(use)
+            assert refused is not None
+            assert says in refused.message
+
+
+@pytest.mark.torch
+def test_torch_tensors_of_other_classes_and_rank_0_are_taken_and_read_only_ones_are_no_outputs() -> None:
+    import torch
+
+    class Subclass(torch.Tensor):  # type: ignore[misc]
+        pass
+
+    x = torch.tensor(X)
+    for value in (torch.nn.Parameter(x.clone()), x.as_subclass(Subclass)):
+        found: Any = aclnn.elu(value)
+        assert type(found) is torch.Tensor
+        assert not found.requires_grad
+        assert np.allclose(found.numpy(), EXPECTED)
+    zero: Any = aclnn.elu(x[0])
+    assert zero.shape == ()
+    assert np.allclose(zero.numpy(), EXPECTED[0])
+    with pytest.raises(aclnn.AclnnError, match=r"out has shape \[4\] and strides \[0\], so two indexes meet the same"):
+        aclnn.elu(x, out=torch.zeros(1).expand(4))

@@ -52,6 +52,8 @@ def scalar(value: Any, dtype: DType | None = None, name: str = "a scalar") -> Sc
 
 
 def _dtype_of(value: Any, name: str) -> DType:
+    if isinstance(value, np.ma.MaskedArray):
+        raise invalid(f"{name} is masked; it must be a number.")
     if isinstance(value, (np.ndarray, np.generic)) and value.ndim == 0:
         found = dtypes.by_numpy(value.dtype)
     elif isinstance(value, bool):
