@@ -6,7 +6,7 @@ TORCH ?= 1
 JOBS ?= 2
 NOT_TORCH := $(if $(filter 0,$(TORCH)), and not torch)
 
-.PHONY: run test test-long check gen tune fuzz docs clean
+.PHONY: run test test-long check gen bench tune fuzz docs clean
 
 run: $(VENV)/run.stamp  ## all operators on example cases, checked against the float64 reference
 	$(BIN)/aclnn run examples/cases.csv --check -o out
@@ -24,9 +24,13 @@ check: $(VENV)/test$(TORCH).stamp  ## style, types, architecture, generated file
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m aclnn.gen --check
+	$(BIN)/python -m benchmarks.pages --check
 
 gen: $(VENV)/test0.stamp  ## rewrites every file that is derived from the contracts
 	$(BIN)/python -m aclnn.gen
+
+bench: $(VENV)/bench.stamp  ## times every operator beside PyTorch and JAX, writes the tables and plots; about 20 minutes
+	$(BIN)/aclnn bench
 
 tune: $(VENV)/test0.stamp  ## regenerates the layout table of the convolution kernels
 	$(BIN)/python -m benchmarks.tune
@@ -50,6 +54,11 @@ $(VENV)/run.stamp: pyproject.toml | $(BIN)/python
 
 $(VENV)/test0.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[fast,report,lint]"
+	touch $@
+
+# JAX has no wheel for every machine; without it the tables have a column less
+$(VENV)/bench.stamp: $(VENV)/test1.stamp
+	$(BIN)/python -m pip install --quiet -e ".[bench]" || true
 	touch $@
 
 # atheris has no wheel for every Python; without it the fuzzer runs unguided

@@ -1,15 +1,15 @@
-"""LSTM backward beside PyTorch: autograd of torch.nn.LSTM on a graph that is kept."""
+"""LSTM backward beside PyTorch (autograd of torch.nn.LSTM on a graph that is kept) and JAX (the same of a scan)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import aclnn
 from aclnn.base.dtype import DType
-from benchmarks.providers import has, ours
+from benchmarks.measure import Call
+from benchmarks.providers import Maker, as_torch, ours
 from benchmarks.shapes import draw
 
 DTYPES = ("float32", "float16")
@@ -22,20 +22,20 @@ def work(shape: dict[str, Any], dtype: DType) -> dict[str, float]:
     return {"flops": sum(2.0 * steps * batch * directions * 4 * hidden * 2 * (w + hidden) for w in widths)}
 
 
-def candidates(shape: dict[str, Any], dtype: DType, fresh: bool) -> dict[str, Callable[[], object]]:
+def makers(shape: dict[str, Any], dtype: DType, fresh: bool) -> dict[str, Maker]:
     layers, both = shape.get("layers", 1), shape.get("bidirectional", False)
-    arguments = _arguments(shape, dtype, layers, both)
+    arguments = _arguments(shape, dtype, layers, 2 if both else 1)
     how = {"has_bias": True, "num_layers": layers, "bidirectional": both, "batch_first": False}
-    found = {"aclnn": ours(aclnn.lstm_backward, arguments, fresh, **how)}
-    if has("torch"):
-        found["torch"] = _torch(shape, dtype, layers, both)
-    return found
+    return {
+        "aclnn": ours(aclnn.lstm_backward, arguments, fresh, **how),
+        "torch": lambda: _torch(arguments, layers, both),
+        "jax": lambda: _jax(arguments, layers, both),
+    }
 
 
-def _arguments(shape: dict[str, Any], dtype: DType, layers: int, both: bool) -> tuple[Any, ...]:
+def _arguments(shape: dict[str, Any], dtype: DType, layers: int, directions: int) -> tuple[Any, ...]:
     """Sequences as a forward would have saved them; what the numbers are does not change the time."""
     steps, batch, features, hidden = shape["size"]
-    directions = 2 if both else 1
     count = layers * directions
     params = []
     for layer in range(layers):
@@ -50,16 +50,42 @@ def _arguments(shape: dict[str, Any], dtype: DType, layers: int, both: bool) -> 
     return draw(dtype, steps, batch, features), state[:2], params, dy, *state[2:], *lists
 
 
-def _torch(shape: dict[str, Any], dtype: DType, layers: int, both: bool) -> Callable[[], object]:
+def _torch(arguments: tuple[Any, ...], layers: int, both: bool) -> Call:
     import torch
 
-    steps, batch, features, hidden = shape["size"]
-    kind = {"float32": torch.float32, "float16": torch.float16}[dtype.name]
-    lstm = torch.nn.LSTM(features, hidden, layers, bidirectional=both).to(kind)
-    directions = 2 if both else 1
-    x = torch.randn(steps, batch, features).to(kind).requires_grad_()
-    first = [torch.randn(layers * directions, batch, hidden).to(kind).requires_grad_() for _ in range(2)]
-    y, last = lstm(x, tuple(first))
-    wanted = [x, *first, *lstm.parameters()]
-    gradients = [torch.randn_like(t) for t in (y, *last)]
-    return lambda: torch.autograd.grad([y, *last], wanted, gradients, retain_graph=True)
+    x, first, params, *gradients = arguments[:6]
+    wanted = [t.requires_grad_() for t in as_torch(x, *first, *params)]
+    x, h, c, *weights = wanted
+    given = as_torch(*gradients)
+    outputs = torch.lstm(x, (h, c), weights, True, layers, 0.0, True, both, False)
+    return lambda: torch.autograd.grad(outputs, wanted, given, retain_graph=True)
+
+
+def _jax(arguments: tuple[Any, ...], layers: int, both: bool) -> Call:
+    """Only the gradient is timed: what the forward leaves for it is made before."""
+    import jax
+
+    x, first, params, *gradients = arguments[:6]
+    if layers > 1 or both:
+        raise NotImplementedError("one layer, one direction")
+
+    def forward(x: Any, h: Any, c: Any, w: Any, u: Any, b: Any, d: Any) -> tuple[Any, Any, Any]:
+        (h, c), y = jax.lax.scan(lambda state, z: _step(state, z, u), (h[0], c[0]), x @ w.T + (b + d))
+        return y, h[None], c[None]
+
+    given = [jax.numpy.asarray(a) for a in (x, *first, *params)]
+    gradient = tuple(jax.numpy.asarray(a) for a in gradients)
+    pull = jax.jit(lambda *a: jax.vjp(forward, *a)[1])(*given)
+    backward = jax.jit(lambda pull, g: pull(g))
+    jax.block_until_ready(backward(pull, gradient))
+    return lambda: jax.block_until_ready(backward(pull, gradient))
+
+
+def _step(state: tuple[Any, Any], z: Any, u: Any) -> tuple[tuple[Any, Any], Any]:
+    from jax import nn, numpy
+
+    h, c = state
+    i, f, g, o = numpy.split(z + h @ u.T, 4, -1)
+    c = nn.sigmoid(f) * c + nn.sigmoid(i) * numpy.tanh(g)
+    h = nn.sigmoid(o) * numpy.tanh(c)
+    return (h, c), h

@@ -1,14 +1,14 @@
-"""The fused LSTM cell, backward, beside PyTorch: eager, and through torch.compile."""
+"""The fused LSTM cell, backward, beside PyTorch (eager and compiled) and JAX."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import aclnn
 from aclnn.base.dtype import DType
-from benchmarks.providers import as_jax, as_torch, compiled_by_torch, ours
+from benchmarks.measure import Call
+from benchmarks.providers import Maker, as_torch, compiled_by_jax, compiled_by_torch, ours
 from benchmarks.shapes import draw
 
 DTYPES = ("float32", "float16")
@@ -19,45 +19,41 @@ def work(shape: dict[str, Any], dtype: DType) -> dict[str, float]:
     return {"bytes": 13.0 * math.prod(shape["size"]) * dtype.itemsize}
 
 
-def candidates(shape: dict[str, Any], dtype: DType, fresh: bool) -> dict[str, Callable[[], object]]:
+def makers(shape: dict[str, Any], dtype: DType, fresh: bool) -> dict[str, Maker]:
     batch, hidden = shape["size"]
     states = [draw(dtype, batch, hidden) for _ in range(4)]
-    storage = draw(dtype, batch, 4 * hidden, low=0.1, high=0.9)
-    found = {"aclnn": ours(aclnn.thnn_fused_lstm_cell_backward, (*states, storage, True), fresh)}
-    tensors = as_torch(*states, storage)
-    if tensors[0] is not None:
-        found["torch"] = lambda: _formulas(*tensors, tanh="torch")
-        compiled = compiled_by_torch(_with_torch, *tensors)
-        if compiled is not None:
-            found["torch.compile"] = compiled
-    arrays = as_jax(*states, storage)
-    if arrays[0] is not None:
-        import jax
+    given = *states, draw(dtype, batch, 4 * hidden, low=0.1, high=0.9)
+    return {
+        "aclnn": ours(aclnn.thnn_fused_lstm_cell_backward, (*given, True), fresh),
+        "torch": lambda: _torch(given),
+        "torch.compile": lambda: compiled_by_torch(_with_torch, *given),
+        "jax": lambda: compiled_by_jax(_with_jax, *given),
+    }
 
-        fused = jax.jit(_with_jax)
-        found["jax"] = lambda: jax.block_until_ready(fused(*arrays))
-    return found
+
+def _torch(given: tuple[Any, ...]) -> Call:
+    """PyTorch's own kernel of this name is for GPUs; on a CPU it is these formulas."""
+    tensors = as_torch(*given)
+    return lambda: _with_torch(*tensors)
 
 
 def _with_torch(*tensors: Any) -> tuple[Any, ...]:
-    return _formulas(*tensors, tanh="torch")
+    import torch
+
+    gates, grad_cx = _formulas(tensors[:4], tensors[4].chunk(4, 1), torch.tanh, torch.cat)
+    return gates, grad_cx, gates.sum(0)
 
 
 def _with_jax(*arrays: Any) -> tuple[Any, ...]:
-    return _formulas(*arrays, tanh="jax")
+    from jax import numpy
+
+    gates, grad_cx = _formulas(arrays[:4], numpy.split(arrays[4], 4, 1), numpy.tanh, numpy.concatenate)
+    return gates, grad_cx, gates.sum(0)
 
 
-def _formulas(grad_h: Any, grad_c: Any, cx: Any, cy: Any, storage: Any, tanh: str) -> tuple[Any, ...]:
-    if tanh == "torch":
-        import torch as library
-
-        i, f, g, o = storage.chunk(4, 1)
-    else:
-        import jax.numpy as library
-
-        i, f, g, o = library.split(storage, 4, 1)
-    t = library.tanh(cy)
+def _formulas(states: tuple[Any, ...], gates: Any, tanh: Any, join: Any) -> tuple[Any, Any]:
+    (grad_h, grad_c, cx, cy), (i, f, g, o) = states, gates
+    t = tanh(cy)
     dc = grad_h * o * (1 - t * t) + grad_c
     parts = dc * g * i * (1 - i), dc * cx * f * (1 - f), dc * i * (1 - g * g), grad_h * t * o * (1 - o)
-    gates = library.cat(parts, 1) if tanh == "torch" else library.concatenate(parts, 1)
-    return gates, dc * f, gates.sum(0)
+    return join(parts, 1), dc * f

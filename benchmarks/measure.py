@@ -8,8 +8,15 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+Call = Callable[[], object]
+
 SETTLE = 0.002  # seconds between candidates: OpenMP threads of one stop spinning before the next begins
 LEAST = 3e-4  # seconds that one reading lasts: shorter calls are repeated
+COLD = 0.01  # seconds: in longer calls, waking threads and filling caches no longer counts
+LONG = 0.06  # seconds: of longer calls, fewer readings are enough
+ENDLESS = 2.0  # seconds: a longer call beside ours is made once
+FAR = 5  # times slower than the first candidate: a few readings tell the same
+MOST = 100  # readings
 QUIET = 0.15  # cores that others may use
 
 
@@ -22,40 +29,69 @@ class Timed(NamedTuple):
     readings: int
 
 
-def compare(candidates: dict[str, Callable[[], object]], seconds: float = 1.5) -> tuple[dict[str, Timed], float]:
+class Candidate:
+    """A call, how long it takes at first sight, and its readings."""
+
+    def __init__(self, call: Call, ours: bool):
+        self.call = call
+        self.repeats, first = 1, _seconds(call)
+        if first > ENDLESS and not ours:
+            self.seconds, self.times = first, [first]
+            return
+        self.seconds = _seconds(call)
+        if self.seconds < LONG:
+            self.seconds = min(self.seconds, _seconds(call), _seconds(call))
+        # a long call that had nothing to set up counts from the start
+        self.times = [first, self.seconds] if self.seconds > LONG and first < 1.2 * self.seconds else []
+        self.repeats = max(1, int(LEAST / max(self.seconds, 1e-7)))
+
+    @property
+    def cost(self) -> float:
+        """Seconds of one reading."""
+        return SETTLE + self.seconds * (self.repeats + (self.seconds < COLD))
+
+    def read(self) -> None:
+        time.sleep(SETTLE)
+        if self.seconds < COLD:
+            self.call()
+        begun = time.perf_counter()
+        for _ in range(self.repeats):
+            self.call()
+        self.times.append((time.perf_counter() - begun) / self.repeats)
+
+    def summary(self) -> Timed:
+        fifths = statistics.quantiles(self.times * 2, n=5, method="inclusive")  # twice: one reading is enough for it
+        return Timed(fifths[0], statistics.median(self.times), fifths[3], len(self.times))
+
+
+def compare(calls: dict[str, Call], seconds: float = 1.0) -> tuple[dict[str, Timed], float]:
     """The times of every candidate, and how many cores other processes used meanwhile."""
-    repeats = {name: _repeats(call) for name, call in candidates.items()}
-    found: dict[str, list[float]] = {name: [] for name in candidates}
-    start, load = time.perf_counter(), Load()
-    while len(next(iter(found.values()))) < 7 or time.perf_counter() - start < seconds:
-        order = list(candidates) if len(next(iter(found.values()))) % 2 else list(candidates)[::-1]
-        for name in order:
-            time.sleep(SETTLE)
-            found[name].append(_reading(candidates[name], repeats[name]))
-        if len(found[order[0]]) >= 60:
-            break
-    return {name: _summary(times) for name, times in found.items()}, load.of_others()
+    load = Load()
+    candidates = {name: Candidate(call, name == "aclnn") for name, call in calls.items()}
+    wanted = readings(candidates, seconds)
+    rounds = max(wanted.values())
+    for turn in range(rounds):
+        for name in list(calls)[:: 1 if turn % 2 else -1]:
+            if len(candidates[name].times) * rounds <= turn * wanted[name]:  # few readings are spread over the rounds
+                candidates[name].read()
+    return {name: candidate.summary() for name, candidate in candidates.items()}, load.of_others()
 
 
-def _repeats(call: Callable[[], object]) -> int:
-    call()
+def readings(candidates: dict[str, Candidate], seconds: float) -> dict[str, int]:
+    """How many readings of each fit into the time; the slow ones may not eat that of the others."""
+    first = next(iter(candidates.values())).seconds
+    near = {name: c for name, c in candidates.items() if c.seconds <= FAR * first}
+    least = 11 if first < LONG else 5
+    many = min(MOST, max(least, int(seconds / sum(c.cost for c in near.values()))))
+    fits = {name: int(seconds / 3 / c.cost) for name, c in candidates.items()}
+    few = {name: min(many, max(2 if c.seconds < ENDLESS else 1, fits[name])) for name, c in candidates.items()}
+    return {name: many if name in near else few[name] for name in candidates}
+
+
+def _seconds(call: Call) -> float:
     begun = time.perf_counter()
     call()
-    taken = time.perf_counter() - begun
-    return max(1, int(LEAST / max(taken, 1e-7)))
-
-
-def _reading(call: Callable[[], object], repeats: int) -> float:
-    call()  # warms caches, and wakes threads
-    begun = time.perf_counter()
-    for _ in range(repeats):
-        call()
-    return (time.perf_counter() - begun) / repeats
-
-
-def _summary(times: list[float]) -> Timed:
-    fifths = statistics.quantiles(times, n=5)
-    return Timed(fifths[0], statistics.median(times), fifths[3], len(times))
+    return time.perf_counter() - begun
 
 
 class Load:
@@ -81,12 +117,25 @@ class Load:
         return busy, own.user + own.system, time.perf_counter()
 
 
-def wait_until_quiet(longest: float) -> float:
-    """Waits until others use little, or for so many seconds; the load it left off at."""
-    begun = time.perf_counter()
-    while True:
-        load = Load()
-        time.sleep(0.4)
-        seen = load.of_others()
-        if seen < QUIET or time.perf_counter() - begun > longest:
-            return seen
+class Patience:
+    """Measures again when others were busy, until the quiet or the given seconds have come."""
+
+    def __init__(self, seconds: float):
+        self.left = seconds
+
+    def compare(self, calls: dict[str, Call], seconds: float) -> tuple[dict[str, Timed], float]:
+        best = compare(calls, seconds)
+        while best[1] > QUIET and self.left > 0:
+            begun = time.perf_counter()
+            self._wait()
+            best = min(best, compare(calls, seconds), key=lambda found: found[1])
+            self.left -= time.perf_counter() - begun
+        return best
+
+    def _wait(self) -> None:
+        begun = time.perf_counter()
+        while time.perf_counter() - begun < self.left:
+            load = Load()
+            time.sleep(0.3)
+            if load.of_others() < QUIET:
+                return

@@ -1,53 +1,76 @@
-"""Who is timed: ours, and PyTorch and JAX where they are installed."""
+"""Who is timed: ours, and PyTorch and JAX where they are installed.
+
+A benchmark gives a maker per provider: what makes the call that is timed. Makers nobody asks for are not called.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 
 from aclnn.base.adopt import to_torch
+from benchmarks.measure import Call
 
-
-def ours(operator: Any, arguments: tuple[Any, ...], fresh: bool, **more: Any) -> Callable[[], object]:
-    """A functional call, or a planned one that writes into the same outputs every time."""
-    if fresh:
-        return lambda: operator(*arguments, **more)
-    plan = operator.plan(*arguments, **more, repeatable=True)
-    workspace = np.empty(plan.workspace_size, np.uint8)
-    return lambda: plan.run(workspace)
+Maker = Callable[[], Call]
+PROVIDERS = ("aclnn", "torch", "torch.compile", "jax")
 
 
 def has(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
+def made(makers: dict[str, Maker], wanted: Collection[str]) -> dict[str, Call]:
+    """The calls of the wanted providers that are there; further ones may fail, which is said."""
+    found = {}
+    for name, maker in makers.items():
+        package = name.split(".")[0]
+        if name not in wanted or (package != "aclnn" and not has(package)):
+            continue
+        try:
+            found[name] = maker()
+        except Exception as reason:
+            if name in ("aclnn", "torch"):
+                raise
+            print(f"    no {name}: {str(reason).splitlines()[0][:100]}", file=sys.stderr)
+    return found
+
+
+def ours(operator: Any, arguments: tuple[Any, ...], fresh: bool, **more: Any) -> Maker:
+    """A functional call, or a planned one that writes into the same outputs every time."""
+
+    def planned() -> Call:
+        plan = operator.plan(*arguments, **more, repeatable=True)
+        workspace = np.empty(plan.workspace_size, np.uint8)
+        return lambda: plan.run(workspace)
+
+    return (lambda: lambda: operator(*arguments, **more)) if fresh else planned
+
+
 def as_torch(*arrays: np.ndarray) -> list[Any]:
-    """The arrays as torch tensors; Nones where torch is not installed."""
-    return [to_torch(a) for a in arrays] if has("torch") else [None] * len(arrays)
+    return [to_torch(a) for a in arrays]
 
 
-def as_jax(*arrays: np.ndarray) -> list[Any]:
-    """The arrays as JAX arrays; Nones where JAX is not installed."""
-    if not has("jax"):
-        return [None] * len(arrays)
-    import jax
-
-    return [jax.numpy.asarray(a) for a in arrays]
-
-
-def compiled_by_torch(function: Callable[..., Any], *arguments: Any) -> Callable[[], object] | None:
-    """The function through torch.compile; None where that does not work."""
+def compiled_by_torch(function: Callable[..., Any], *arrays: np.ndarray) -> Call:
+    """The function through torch.compile."""
     import torch
 
+    tensors = as_torch(*arrays)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            compiled = torch.compile(function)
-            compiled(*arguments)
-        except Exception:  # a missing compiler, an operator it does not know
-            return None
-    return lambda: compiled(*arguments)
+        compiled = torch.compile(function)
+        compiled(*tensors)
+    return lambda: compiled(*tensors)
+
+
+def compiled_by_jax(function: Callable[..., Any], *arrays: np.ndarray) -> Call:
+    """The function through jax.jit."""
+    import jax
+
+    compiled, given = jax.jit(function), [jax.numpy.asarray(a) for a in arrays]
+    jax.block_until_ready(compiled(*given))
+    return lambda: jax.block_until_ready(compiled(*given))

@@ -17,9 +17,10 @@ else:
     import tomli as tomllib
 
 HERE = Path(__file__).parent
-
-
 OPERATORS = ("elu", "convolution", "conv_tbc", "lstm", "lstm_cell")
+COLUMNS = ("given", "fresh", "growth", "memory")
+FURTHER = {"calls": ("fresh",), "training": ("fresh",), "golden": ("once",)}
+"""What else is measured, and in which column."""
 
 
 def shapes_of(operator: str, growth: bool = False) -> dict[str, dict[str, Any]]:
@@ -38,6 +39,13 @@ def draw(dtype: DType, *sizes: int, low: float | None = None, high: float = 1.0)
 
 def convolution_arguments(shape: dict[str, Any], dtype: DType) -> tuple[Any, ...]:
     """The arguments of convolution_backward: all three gradients."""
+    sizes, attributes = convolution_sizes(shape)
+    channels = sizes[0][1]
+    return *(draw(dtype, *size) for size in sizes), [channels], *attributes, [True, True, True]
+
+
+def convolution_sizes(shape: dict[str, Any]) -> tuple[tuple[list[int], ...], tuple[Any, ...]]:
+    """The sizes of gradient, input and weight; stride, padding, dilation, transposed, output padding, groups."""
     axes = len(shape["x"]) - 2
 
     def per_axis(name: str, otherwise: int) -> list[int]:
@@ -46,8 +54,7 @@ def convolution_arguments(shape: dict[str, Any], dtype: DType) -> tuple[Any, ...
 
     stride, padding, dilation = per_axis("stride", 1), per_axis("padding", 0), per_axis("dilation", 1)
     extra, transposed, groups = per_axis("output_padding", 0), shape.get("transposed", False), shape.get("groups", 1)
-    x, w = draw(dtype, *shape["x"]), draw(dtype, *shape["w"])
-    positions = output_size(x.shape[2:], w.shape[2:], stride, padding, dilation, transposed, extra)
-    channels = w.shape[1] * groups if transposed else w.shape[0]
-    gradient = draw(dtype, x.shape[0], channels, *positions)
-    return gradient, x, w, [channels], stride, padding, dilation, transposed, extra, groups, [True, True, True]
+    x, w = shape["x"], shape["w"]
+    positions = output_size(tuple(x[2:]), tuple(w[2:]), stride, padding, dilation, transposed, extra)
+    channels = w[1] * groups if transposed else w[0]
+    return ([x[0], channels, *positions], x, w), (stride, padding, dilation, transposed, extra, groups)

@@ -1,19 +1,23 @@
-"""Rows of measurements as a table: ratios to PyTorch, judged by their range over the processes.
+"""Rows of measurements as lines of a table: ratios to PyTorch, judged by their range over the processes.
 
-A ratio is ours ÷ PyTorch's, medians of one process, turn by turn. Its row has the median over the processes and the
+A ratio is ours ÷ PyTorch's, medians of one process, turn by turn. Its line has the median over the processes and the
 range. Ahead: the whole range is below 1. Behind: the whole range is above 1. A tie: it contains 1.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from benchmarks.rows import Row
+from benchmarks.shapes import OPERATORS, shapes_of
+from benchmarks.targets import GEOMETRIC_MEAN
+
+VERDICTS = ("ahead", "tie", "behind")
 TITLES = {"given": "outputs given", "fresh": "fresh outputs"}
+OUT_OF_CACHE = 2**26  # bytes: smaller arrays may stay in a cache, which no triad measures
 
 
 class Line(NamedTuple):
@@ -26,47 +30,78 @@ class Line(NamedTuple):
     ratio: float
     low: float
     high: float
-    milliseconds: float
+    seconds: float
     others: dict[str, float]  # ratio of ours to further providers
-    limit: float  # share of what the machine can do
+    share: float  # of what the machine can do; NaN where that says nothing
 
     @property
     def verdict(self) -> str:
         return "ahead" if self.high < 1 else "behind" if self.low > 1 else "tie"
 
 
-def read(folder: Path) -> list[dict[str, Any]]:
-    files = sorted(folder.glob("*.jsonl"))
-    return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+class Group(NamedTuple):
+    """The lines of one operator, dtype and column."""
+
+    operator: str
+    dtype: str
+    column: str
+    lines: list[Line]
+
+    @property
+    def mean(self) -> float:
+        return geometric_mean(line.ratio for line in self.lines)
+
+    @property
+    def target(self) -> float | None:
+        """The target is about kernels; what fresh memory costs is the system's."""
+        return GEOMETRIC_MEAN.get((self.operator, self.dtype)) if self.column == "given" else None
+
+    def count(self, verdict: str) -> int:
+        return sum(line.verdict == verdict for line in self.lines)
 
 
-def lines(rows: Iterable[dict[str, Any]]) -> list[Line]:
-    grouped: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+def lines(rows: Iterable[Row]) -> list[Line]:
+    """Every shape that was timed beside PyTorch, in the order of the operators."""
+    grouped: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        if "times" in row and "torch" in row["times"] and not row["growth"]:
+        if "times" in row and row["column"] in TITLES:
             key = row["operator"], row["shape"], row["dtype"], row["column"]
             grouped.setdefault(key, []).append(row)
-    return [_line(key, found) for key, found in grouped.items()]
+    return [_line(key, found) for key, found in grouped.items() if any("torch" in row["times"] for row in found)]
 
 
-def _line(key: tuple[str, ...], rows: list[dict[str, Any]]) -> Line:
+def groups(found: Iterable[Line]) -> list[Group]:
+    grouped: dict[tuple[str, str, str], list[Line]] = {}
+    for line in found:
+        if line.operator in OPERATORS:
+            grouped.setdefault((line.operator, line.dtype, line.column), []).append(line)
+    ordered = sorted(grouped, key=lambda key: (OPERATORS.index(key[0]), key[2] != "given"))
+    return [Group(*key, grouped[key]) for key in ordered]
+
+
+def _line(key: tuple[str, ...], rows: list[Row]) -> Line:
     def ratios(provider: str) -> list[float]:
-        with_it = [row["times"] for row in rows if provider in row["times"]]
-        return [t["aclnn"]["p50"] / t[provider]["p50"] for t in with_it]
+        return [r["times"]["aclnn"][1] / r["times"][provider][1] for r in rows if provider in r["times"]]
 
     to_torch = ratios("torch")
-    others = {p: statistics.median(ratios(p)) for p in rows[0]["times"] if p not in ("aclnn", "torch")}
-    taken = statistics.median(row["times"]["aclnn"]["p50"] for row in rows)
+    further = {provider for row in rows for provider in row["times"]} - {"aclnn", "torch"}
+    others = {provider: statistics.median(ratios(provider)) for provider in sorted(further)}
+    seconds = statistics.median(row["times"]["aclnn"][1] for row in rows)
     share = statistics.median(_share(row) for row in rows)
     operator, shape, dtype, column = key
     median = statistics.median(to_torch)
-    return Line(operator, shape, dtype, column, median, min(to_torch), max(to_torch), 1e3 * taken, others, share)
+    return Line(operator, shape, dtype, column, median, min(to_torch), max(to_torch), seconds, others, share)
 
 
-def _share(row: dict[str, Any]) -> float:
-    """Of the float32 product, or of the triad, of the same process."""
-    (kind, amount), seconds = next(iter(row["work"].items())), row["times"]["aclnn"]["p50"]
-    return float(amount / seconds / row["sgemm" if kind == "flops" else "triad"])
+def _share(row: Row) -> float:
+    """Of the product in that dtype (float16 is computed in float32), or of the triad, of the same process."""
+    limits, work, seconds = row.get("limits", {}), row["work"], row["times"]["aclnn"][1]
+    if "flops" in work:
+        limit = limits.get("bfloat16" if row["dtype"] == "bfloat16" else "float32", math.nan)
+        return float(work["flops"] / seconds / limit)
+    if work.get("bytes", 0) >= OUT_OF_CACHE:
+        return float(work["bytes"] / seconds / limits.get("triad", math.nan))
+    return math.nan
 
 
 def geometric_mean(values: Iterable[float]) -> float:
@@ -74,48 +109,57 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
-def text(rows: list[dict[str, Any]]) -> str:
+def call_target(line: Line) -> float | None:
+    """How many of PyTorch's calls a tiny one may cost."""
+    target: float | None = shapes_of("calls").get(line.shape, {}).get("target")
+    return target
+
+
+def text(rows: list[Row]) -> str:
     """For a terminal."""
     found = lines(rows)
     width = max((len(line.shape) for line in found), default=0)
     shown = []
-    for (operator, dtype, column), group in _groups(found).items():
-        mean = geometric_mean(line.ratio for line in group)
-        shown.append(f"\n{operator}, {dtype}, {TITLES[column]}: {mean:.2f} of PyTorch's time")
-        for line in group:
-            others = "".join(f"  {name} {ratio:.2f}" for name, ratio in line.others.items())
-            range_ = f"{line.ratio:5.2f} [{line.low:.2f}, {line.high:.2f}] {line.verdict:6}"
-            took = f"{line.milliseconds:9.3f} ms  {100 * line.limit:3.0f} % of the limit"
-            shown.append(f"  {line.shape:{width}}  {range_} {took}{others}")
-    return "\n".join(shown)
+    for group in groups(found):
+        target = f", target {group.target}" if group.target else ""
+        title = f"{group.operator}, {group.dtype}, {TITLES[group.column]}"
+        shown.append(f"\n{title}: {group.mean:.2f} of PyTorch's time{target}")
+        shown += [_terminal(line, width) for line in group.lines]
+    further = [line for line in found if line.operator not in OPERATORS]
+    shown += (
+        ["\nfixed cost of a call; a training step", *(_terminal(line, width) for line in further)] if further else []
+    )
+    return "\n".join([*shown, "", *_once(rows), conditions(rows)])
 
 
-def markdown(rows: list[dict[str, Any]]) -> str:
-    """For documents: one row per operator, dtype and column."""
-    shown = [
-        "| operator | dtype | outputs | of PyTorch's time | ahead | tie | behind |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for (operator, dtype, column), group in _groups(lines(rows)).items():
-        verdicts = [line.verdict for line in group]
-        counts = " | ".join(str(verdicts.count(v)) for v in ("ahead", "tie", "behind"))
-        mean = geometric_mean(line.ratio for line in group)
-        low, high = min(line.ratio for line in group), max(line.ratio for line in group)
-        shown.append(f"| {operator} | {dtype} | {column} | {mean:.2f} ({low:.2f} to {high:.2f}) | {counts} |")
-    return "\n".join([*shown, "", _conditions(rows), ""])
+def _terminal(line: Line, width: int) -> str:
+    others = "".join(f"  {name} {ratio:.2f}" for name, ratio in line.others.items())
+    share = "" if math.isnan(line.share) else f"{100 * line.share:4.0f} % of the limit"
+    target = call_target(line)
+    judged = f"target {target}" if target else line.verdict
+    took = f"{duration(line.seconds):>9}"
+    return (
+        f"  {line.shape:{width}}  {line.ratio:5.2f} [{line.low:.2f}, {line.high:.2f}] {judged:10} {took}{share}{others}"
+    )
 
 
-def _conditions(rows: list[dict[str, Any]]) -> str:
+def _once(rows: list[Row]) -> list[str]:
+    found = [row for row in rows if "seconds" in row]
+    return [f"{r['operator']}, {r['shape']}: {r['seconds']} s, {r['peak'] / 2**20:.0f} MiB" for r in found]
+
+
+def duration(seconds: float) -> str:
+    """With three digits, in the unit that suits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size or unit == "µs":
+            return f"{seconds / size:#.3g} {unit}".replace(". ", " ")
+    raise AssertionError
+
+
+def conditions(rows: list[Row]) -> str:
     """What the rows were measured on."""
     row = next((r for r in rows if "times" in r), None)
     if row is None:
         return ""
     versions = ", ".join(f"{name} {version}" for name, version in row["versions"].items())
-    return f"{row['processor']}, {row['threads']} threads; {versions}."
-
-
-def _groups(found: Iterable[Line]) -> dict[tuple[str, str, str], list[Line]]:
-    grouped: dict[tuple[str, str, str], list[Line]] = {}
-    for line in found:
-        grouped.setdefault((line.operator, line.dtype, line.column), []).append(line)
-    return dict(sorted(grouped.items()))
+    return f"{row['processor']}, {row['cores']} cores; {versions}."

@@ -1,0 +1,99 @@
+"""A run from beginning to end, on the smallest shape; every named shape makes its calls."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks import pages, rows, run
+from benchmarks.shapes import COLUMNS, FURTHER, OPERATORS, convolution_sizes, shapes_of
+
+from aclnn.base.dtype import FLOAT32
+
+QUICK = ["--seconds", "0.01", "--patience", "0", "--processes", "1"]
+
+
+def test_a_run_writes_rows_a_table_and_plots(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "PROVIDERS", ("aclnn",))
+    monkeypatch.setattr(run, "has", lambda package: package == "matplotlib")
+    options = ["--columns", "given", "--only", "small", "--dtypes", "float32", "--output", str(tmp_path)]
+    assert run.main(["elu", *options, *QUICK]) == 0
+    (row,) = rows.read(tmp_path)
+    assert (row["operator"], row["shape"], row["dtype"], row["column"]) == ("elu", "small", "float32", "given")
+    assert row["process"] == 0
+    p20, p50, p80, readings = row["times"]["aclnn"]
+    assert 0 < p20 <= p50 <= p80
+    assert readings >= 11
+    assert row["limits"]["triad"] > 0
+    assert "elu, given, process 1" in capsys.readouterr().err
+    assert (tmp_path / "table.md").is_file()
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_name_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run.main(["gelu"])
+    assert "there is no benchmark of gelu; choose from elu" in capsys.readouterr().err
+
+
+def test_further_providers_are_timed_in_the_first_process_only() -> None:
+    given = run.parsed([])
+    first, *more = run.commands("elu", "given", given)
+    assert first[-1] == "aclnn,torch,torch.compile,jax"
+    assert [command[-1] for command in more] == ["aclnn,torch"] * 4
+
+
+@pytest.mark.parametrize(("torch", "left"), [(0.1, False), (0.3, False), (0.9, True), (10.0, True)])
+def test_a_provider_far_behind_is_left_alone_afterwards(torch: float, left: bool) -> None:
+    assert run.far_behind({"times": {"aclnn": [0, 0.1, 0, 1], "torch": [0, torch, 0, 1]}}) is left
+    assert not run.far_behind({"times": {"aclnn": [0, 0.1, 0, 1], "torch": [0, torch, 0, 1]}, "load": 1.5})
+    assert not run.far_behind({"process": 0})
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_every_shape_says_its_work(operator: str) -> None:
+    bench: Any = importlib.import_module(f"benchmarks.bench_{operator}")
+    for growth in (False, True):
+        for shape in shapes_of(operator, growth).values():
+            assert all(amount > 0 for amount in bench.work(shape, FLOAT32).values())
+
+
+def test_sizes_of_a_transposed_convolution() -> None:
+    sizes, _ = convolution_sizes(shapes_of("convolution")["decoder-transposed"])
+    assert sizes[0] == [4, 128, 32, 32]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", shapes_of("calls"))
+def test_every_tiny_call_runs(name: str) -> None:
+    calls: Any = importlib.import_module("benchmarks.bench_calls")
+    for maker in calls.makers(shapes_of("calls")[name], FLOAT32, True).values():
+        maker()()
+
+
+@pytest.mark.torch
+def test_a_training_step_learns() -> None:
+    training: Any = importlib.import_module("benchmarks.bench_training")
+    for maker in training.makers({"batch": 2}, FLOAT32, True).values():
+        maker()()
+
+
+def test_comparing_files_has_a_time_and_a_peak() -> None:
+    golden: Any = importlib.import_module("benchmarks.bench_golden")
+    found = golden.once({"size": [2, 8, 8]})
+    assert found["seconds"] >= 0
+    assert found["peak"] > 0
+
+
+def test_rows_in_the_repository_are_of_shapes_that_exist() -> None:
+    for file in pages.RESULTS.glob("*.jsonl"):
+        benchmark, column = file.stem.rsplit("-", 1)
+        assert column in FURTHER.get(benchmark, COLUMNS)
+        names = shapes_of(benchmark, column == "growth")
+        found = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        assert all(row["shape"] in names for row in found if "operator" in row)
