@@ -23,6 +23,7 @@ import numpy as np
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
 from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
 from aclnn.base.taps import every_tap, meetings, output_size, taps_first, taps_last
 from aclnn.base.tensor import dense
@@ -42,7 +43,9 @@ from aclnn.ops.convolution_rules import (
     TENSOR,
     TRANSPOSED,
     TRANSPOSED_OUTPUT_SIZE,
+    WEIGHT,
     attribute_rules,
+    beyond_the_limits,
     channel_rules,
     emptiness_rules,
 )
@@ -69,13 +72,7 @@ convolution_backward = Op(
             en="The forward's input: batch, input channels, spatial axes.",
             zh="正向输入：批、输入通道、空间轴。",
         ),
-        tensor_in(
-            "weight",
-            **TENSOR,
-            en="The kernel: output channels, input channels per group, spatial axes; transposed: input channels, "
-            "output channels per group, spatial axes.",
-            zh="卷积核：输出通道、每组输入通道、空间轴；转置卷积为输入通道、每组输出通道、空间轴。",
-        ),
+        WEIGHT,
         int_array(
             "biasSizes",
             when=At("outputMask", 2),
@@ -201,14 +198,16 @@ def convolution_backward_terms(
     grad_output: Array, input: Array, weight: Array, cube_math_type: int = KEEP, **attributes: Any
 ) -> tuple[Terms | None, ...]:
     """The same sums over absolute values, and how many terms each has at most."""
-    g, x, w = (np.abs(a) for a in cube_inputs(cube_math_type, grad_output, input, weight))
-    of_input, of_weight, of_bias = convolution_backward_reference(g, x, w, **attributes)
-    if of_bias is not None:
-        of_bias = _channel_sums(np.abs(grad_output.astype(np.float64)))
+
+    def sums(g: Array, x: Array, w: Array, unrounded: Array) -> tuple[Array | None, ...]:
+        of_input, of_weight, of_bias = convolution_backward_reference(g, x, w, **attributes)
+        return of_input, of_weight, None if of_bias is None else _channel_sums(unrounded)
+
+    g, x, w = cube_inputs(cube_math_type, grad_output, input, weight)
+    totals = sums_of_sizes(sums, g, x, w, grad_output.astype(np.float64))
     channels, taps = g.shape[1] // attributes["groups"], math.prod(w.shape[2:])
     outputs, inputs = (len(a) * math.prod(a.shape[2:]) for a in (g, x))
     counts = channels * taps, inputs if attributes["transposed"] else outputs, outputs
-    totals = (of_input, of_weight, of_bias)
     return tuple(None if t is None else Terms(t, (k,)) for t, k in zip(totals, counts, strict=True))
 
 
@@ -258,7 +257,7 @@ def convolution_backward_cases() -> Iterator[Case]:
     yield from _dtypes_and_masks()
     yield from _views()
     yield from _empty_tensors()
-    yield from _beyond_the_limits()
+    yield from beyond_the_limits(convolution_backward_case)
 
 
 def _attributes() -> Iterator[Case]:
@@ -336,19 +335,3 @@ def _empty_tensors() -> Iterator[Case]:
     yield from (on_cpu(out_channels=0), on_cpu(size=0, padding=1, kernel=1), on_cpu(size=2), on_cpu(kernel=0))
     yield on_cpu(in_channels=0, size=4, transposed=True)
     yield on_cpu(1, size=1, kernel=2, padding=1, transposed=True).but("no output positions")
-
-
-def _beyond_the_limits() -> Iterator[Case]:
-    """What only `cpu` takes: each is refused elsewhere, by one limit."""
-    on_cpu = partial(convolution_backward_case, product=CPU)
-    yield on_cpu(1, size=257, kernel=256)
-    yield on_cpu(1, size=3, padding=256)
-    yield on_cpu(3, size=1, kernel=1, stride=64)
-    yield on_cpu(1, size=3, kernel=1, dilation=256)
-    yield on_cpu(1, size=2, stride=64, transposed=True)
-    yield on_cpu(1, size=2, kernel=2, dilation=256, transposed=True)
-    deep = partial(on_cpu, 3, size=1, kernel=(2, 1, 1), transposed=True)
-    half, far = 5 * 10**5, 10**6 + 1
-    yield deep(stride=(far, 1, 1))
-    yield deep(padding=(far, 0, 0), dilation=(2 * far, 1, 1))
-    yield deep(padding=(half, 0, 0), dilation=(far, 1, 1))

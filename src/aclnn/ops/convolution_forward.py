@@ -17,6 +17,7 @@ import numpy as np
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
 from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
 from aclnn.base.taps import every_tap, meetings, output_size, taps_first
 from aclnn.base.tolerance import Terms
@@ -39,7 +40,9 @@ from aclnn.ops.convolution_rules import (
     TENSOR,
     TRANSPOSED,
     TRANSPOSED_OUTPUT_SIZE,
+    WEIGHT,
     attribute_rules,
+    beyond_the_limits,
     channel_rules,
     emptiness_rules,
 )
@@ -73,13 +76,7 @@ convolution = Op(
         tensor_in(
             "input", **TENSOR, en="The input: batch, input channels, spatial axes.", zh="输入：批、输入通道、空间轴。"
         ),
-        tensor_in(
-            "weight",
-            **TENSOR,
-            en="The kernel: output channels, input channels per group, spatial axes; transposed: input channels, "
-            "output channels per group, spatial axes.",
-            zh="卷积核：输出通道、每组输入通道、空间轴；转置卷积为输入通道、每组输出通道、空间轴。",
-        ),
+        WEIGHT,
         tensor_in(
             "bias",
             optional=True,
@@ -146,10 +143,14 @@ def convolution_terms(
     input: Array, weight: Array, bias: Array | None, cube_math_type: int = KEEP, **attributes: Any
 ) -> Terms:
     """The same sum over absolute values, and how many terms it has at most."""
-    x, w = (np.abs(a) for a in cube_inputs(cube_math_type, input, weight))
-    b = None if bias is None else np.abs(bias.astype(np.float64))
+
+    def sums(x: Array, w: Array, *biases: Array) -> tuple[Array]:
+        return (convolution_reference(x, w, *(biases or (None,)), **attributes),)
+
+    biases = () if bias is None else (bias.astype(np.float64),)
+    (total,) = sums_of_sizes(sums, *cube_inputs(cube_math_type, input, weight), *biases)
     channels = input.shape[1] // attributes["groups"]
-    return Terms(convolution_reference(x, w, b, **attributes), (channels * math.prod(weight.shape[2:]) + 1,))
+    return Terms(total, (channels * math.prod(weight.shape[2:]) + 1,))
 
 
 def convolution_case(
@@ -186,7 +187,7 @@ def convolution_cases() -> Iterator[Case]:
     yield from _dtypes()
     yield from _views()
     yield from _empty_tensors()
-    yield from _beyond_the_limits()
+    yield from beyond_the_limits(convolution_case)
 
 
 def _attributes() -> Iterator[Case]:
@@ -247,19 +248,3 @@ def _empty_tensors() -> Iterator[Case]:
     yield from (on_cpu(out_channels=0), on_cpu(size=0, padding=1, kernel=1), on_cpu(size=2), on_cpu(kernel=0))
     yield on_cpu(in_channels=0, size=4, transposed=True)
     yield on_cpu(1, size=1, kernel=2, padding=1, transposed=True).but("no output positions")
-
-
-def _beyond_the_limits() -> Iterator[Case]:
-    """What only `cpu` takes: each is refused elsewhere, by one limit."""
-    on_cpu = partial(convolution_case, product=CPU)
-    yield on_cpu(1, size=257, kernel=256)
-    yield on_cpu(1, size=3, padding=256)
-    yield on_cpu(3, size=1, kernel=1, stride=64)
-    yield on_cpu(1, size=3, kernel=1, dilation=256)
-    yield on_cpu(1, size=2, stride=64, transposed=True)
-    yield on_cpu(1, size=2, kernel=2, dilation=256, transposed=True)
-    deep = partial(on_cpu, 3, size=1, kernel=(2, 1, 1), transposed=True)
-    half, far = 5 * 10**5, 10**6 + 1
-    yield deep(stride=(far, 1, 1))
-    yield deep(padding=(far, 0, 0), dilation=(2 * far, 1, 1))
-    yield deep(padding=(half, 0, 0), dilation=(far, 1, 1))

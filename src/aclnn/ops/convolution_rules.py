@@ -1,13 +1,18 @@
-"""What the contracts of both directions of a convolution share: conditions, formulas of sizes, attributes, rules."""
+"""What the contracts of both directions of a convolution share: conditions, formulas of sizes, arguments, rules."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 from aclnn.base.format import Format
+from aclnn.base.product import CPU
 from aclnn.base.rounding import KEEP
 from aclnn.base.taps import output_size, padding_ends
 from aclnn.contract.call import Call
+from aclnn.contract.cases import Case
 from aclnn.contract.expr import At, Attr, Dim, Dims, Expr, Formula, Is, Limited, Not, PlaneOf, Rank
-from aclnn.contract.model import flag, int_array, number
+from aclnn.contract.model import flag, int_array, number, tensor_in
 from aclnn.contract.rule import Stage
 from aclnn.contract.words import (
     Rules,
@@ -75,6 +80,13 @@ TENSOR = {
 }
 BIAS_FORMATS = ((1, (Format.ND, Format.NCL, Format.NCHW, Format.NCDHW)),)  # real callers tag it as they tag the rest
 
+WEIGHT = tensor_in(
+    "weight",
+    **TENSOR,
+    en="The kernel: output channels, input channels per group, spatial axes; transposed: input channels, "
+    "output channels per group, spatial axes.",
+    zh="卷积核：输出通道、每组输入通道、空间轴；转置卷积为输入通道、每组输出通道、空间轴。",
+)
 ATTRIBUTES = (
     int_array("stride", python_axes=AXES, en="The step of the kernel, per axis.", zh="各轴上卷积核的步长。"),
     int_array(
@@ -152,3 +164,19 @@ LIMITS = when(
         for name in ("stride", "padding", "dilation")
     ],
 )
+
+
+def beyond_the_limits(make: Callable[..., Case]) -> Iterator[Case]:
+    """What only `cpu` takes: each is refused elsewhere, by one of the limits."""
+    on_cpu = partial(make, product=CPU)
+    yield on_cpu(1, size=257, kernel=256)
+    yield on_cpu(1, size=3, padding=256)
+    yield on_cpu(3, size=1, kernel=1, stride=64)
+    yield on_cpu(1, size=3, kernel=1, dilation=256)
+    yield on_cpu(1, size=2, stride=64, transposed=True)
+    yield on_cpu(1, size=2, kernel=2, dilation=256, transposed=True)
+    deep = partial(on_cpu, 3, size=1, kernel=(2, 1, 1), transposed=True)
+    half, far = 5 * 10**5, 10**6 + 1
+    yield deep(stride=(far, 1, 1))
+    yield deep(padding=(far, 0, 0), dilation=(2 * far, 1, 1))
+    yield deep(padding=(half, 0, 0), dilation=(far, 1, 1))
