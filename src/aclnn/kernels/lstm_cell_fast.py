@@ -7,12 +7,14 @@ import ctypes
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels import jit
-from aclnn.kernels.nopython.agreed import CELL_TILE
+from aclnn.kernels.nopython.agreed import CELL_LEVELS
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 from aclnn.kernels.threads import Launch, Work, worth
 
 FEW = 1024  # elements of a state: below, whole-array numpy takes a few microseconds, and no compiler has to be loaded
 PER_THREAD = 4096  # that pay for waking a thread
+COLUMNS = 64  # that a thread takes at least
+MOST_CELLS = 2 ** (CELL_LEVELS + 4)  # that can be summed
 FORWARD_TENSORS = (
     "inputGates",
     "hiddenGates",
@@ -35,8 +37,8 @@ def too_small(call: Call) -> str | None:
 def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     specs: list[TensorSpec | None] = [call[name] for name in TENSORS]
     cx: TensorSpec = call["cx"]
-    if cx.dtype not in jit.POINTER or cx.is_empty:
-        return Refusal("it takes float32, float16 and bfloat16, and no empty tensor")
+    if cx.dtype not in jit.POINTER or cx.is_empty or cx.shape[0] >= MOST_CELLS:
+        return Refusal(f"it takes float32, float16 and bfloat16, no empty tensor, and fewer than {MOST_CELLS} cells")
     for name, spec in zip(TENSORS, specs, strict=True):
         if spec is not None and spec.strides[1] != 1 and spec.shape[1] != 1:
             return Refusal(f"the columns of {name} do not lie side by side")
@@ -49,10 +51,10 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
     table = (ctypes.c_int64 * 8)(*steps)
     given = [call["gradHyOptional"] is not None, call["gradCOptional"] is not None, bias is not None]
     arguments = [0] * 8 + [ctypes.addressof(table), batch, hidden, *map(int, given)]
-    tiles, team = -(-hidden // CELL_TILE), worth(cx.size, PER_THREAD, threads)
+    team = worth(cx.size, PER_THREAD, threads)
 
     def work() -> Work:
-        return Work(entry, tiles, 1, arguments, team, table)
+        return Work(entry, hidden, COLUMNS, arguments, team, table)
 
     return Prepared(lambda: Launch(work, range(8)))
 

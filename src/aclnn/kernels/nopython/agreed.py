@@ -6,7 +6,8 @@ FIRST_ARGUMENT = 4  # of a block: before it are items, chunk and two addresses; 
 
 COLUMN_TILE = 128  # columns that sums.down_columns does together
 PRODUCT_TILE = 64  # columns that lstm.row_product does together
-CELL_TILE = 64  # columns that lstm_cell.backward does together
+CELL_TILE = 512  # columns that lstm_cell.backward does together
+CELL_LEVELS = 28  # of its sums: 2^28 runs of 16 cells
 
 # What elu.backward is given as x. Falling: the forward's input, and exp is only asked for numbers below 0.
 ELU_OF_INPUT, ELU_OF_RESULT, ELU_FALLING = range(3)
