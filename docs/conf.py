@@ -22,6 +22,7 @@ myst_heading_anchors = 3
 html_math_renderer = "mathml"
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"  # the usual one underlines every import
 html_title = "aclnn-cpu 文档" if CHINESE else "aclnn-cpu"
 html_static_path = ["_static"]
 html_css_files = ["style.css"]

@@ -15,11 +15,10 @@ from tests.doors.toolchain import built, compile_program, needs_compiler, run_pr
 pytestmark = needs_compiler
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "cpp"
-QUICK = ("elu", "streams")
 NAMES = sorted(p.stem for p in EXAMPLES.glob("*.cpp"))
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.long) for n in NAMES])
+@pytest.mark.parametrize("name", NAMES)
 def test_example(name: str, tmp_path: Path) -> None:
     program = compile_program(EXAMPLES / f"{name}.cpp", tmp_path, "-std=c++14")
     ended = run_program([program], {**os.environ, "ACLNN_CHECK": "1"})
