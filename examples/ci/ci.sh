@@ -1,5 +1,6 @@
 #!/bin/sh
-# Compiles and runs every C++ test of tests/, then every case of cases.csv. Needs g++ and aclnn-cpu, and no NPU.
+# Compiles and runs every C++ test of tests/, then every case of cases.csv.
+# Needs g++ and aclnn-cpu, and no NPU.
 set -eu
 export ACLNN_CHECK=1  # also says what an NPU would not forgive
 mkdir -p build
