@@ -199,6 +199,57 @@ def test_compile(pair: Pair) -> None:
 
 
 @every
+def test_the_short_way_gives_the_bits_of_the_dispatcher(pair: Pair) -> None:
+    """What watches sees the operators, forwards and backwards; what does not changes nothing."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = set()
+
+    class Watching(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.add(str(func))
+            return func(*args, **(kwargs or {}))
+
+    inputs = pair.inputs()
+    short = [pair.ours(*inputs), *gradients(pair.ours, inputs)]
+    with Watching():
+        watched = [pair.ours(*inputs), *gradients(pair.ours, inputs)]
+    assert all(torch.equal(a, b) for a, b in zip(short, watched, strict=True))
+    assert {"_backward" in name for name in seen if name.startswith("aclnn.")} == {True, False}
+
+
+@every
+def test_the_profiler_sees_the_operators(pair: Pair) -> None:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        gradients(pair.ours, pair.inputs())
+    names = {event.key for event in profile.key_averages() if event.key.startswith("aclnn::")}
+    assert any(name.endswith("_backward") for name in names)
+    assert any(not name.endswith("_backward") for name in names)
+
+
+@every
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # PyTorch's forward mode uses it
+def test_torch_func_is_refused_with_a_sentence(pair: Pair) -> None:
+    inputs = tuple(x.detach() for x in pair.inputs())
+    with pytest.raises(
+        aclnn.AclnnError, match=r"is not for torch\.func\.grad, vjp or jacrev; use torch\.autograd\.grad"
+    ):
+        torch.func.grad(lambda *x: pair.ours(*x).sum())(*inputs)
+    with pytest.raises(aclnn.AclnnError, match="has no forward-mode derivative"):
+        torch.func.jvp(pair.ours, inputs, inputs)
+    with torch.autograd.forward_ad.dual_level():
+        duals = [torch.autograd.forward_ad.make_dual(x, x) for x in inputs]
+        with pytest.raises(aclnn.AclnnError, match="has no forward-mode derivative"):
+            pair.ours(*duals)
+        assert torch.equal(pair.ours(*inputs), pair.ours(*pair.inputs()))
+
+
+def test_vmap_computes_sample_by_sample() -> None:
+    x = torch.randn(3, 2, 4)
+    assert torch.equal(torch.vmap(aclnn_torch.elu)(x), aclnn_torch.elu(x))
+
+
+@every
 def test_export(pair: Pair) -> None:
     class Module(torch.nn.Module):  # type: ignore[misc, name-defined]
         def forward(self, *x: Tensor) -> Tensor:

@@ -84,17 +84,22 @@ class _Lent:
 def _of_torch(tensor: Any) -> Array:
     """The memory of a plain torch tensor; raises for everything else."""
     torch = sys.modules["torch"]
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type != "cpu" or tensor.is_neg():
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or not tensor.is_cpu or tensor.is_neg():
         raise TypeError
     if tensor.dtype is torch.bfloat16:
         array: Array = np.from_dlpack(_Lent(tensor.detach().view(torch.int16))).view(BFLOAT16.numpy)
     else:
         array = np.from_dlpack(_Lent(tensor))
-    past = tensor.storage_offset() * array.itemsize + array.itemsize
-    past += sum([(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)])
-    if past > tensor.untyped_storage().nbytes() and array.size:  # its memory was freed, or part of it
-        raise ValueError
+    size = array.nbytes if tensor.is_contiguous() else _reach(array)
+    if tensor.storage_offset() * array.itemsize + size > tensor.untyped_storage().nbytes():
+        raise ValueError  # its memory was freed, or part of it
     return array
+
+
+def _reach(array: Array) -> int:
+    """How many bytes there are from the first element to the end of the last; torch has no negative strides."""
+    steps = zip(array.shape, array.strides, strict=True)
+    return array.itemsize + sum((n - 1) * step for n, step in steps) if array.size else 0
 
 
 class Short:

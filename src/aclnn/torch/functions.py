@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
+from aclnn.torch.direct import call, is_watched
+
 Number = float | int | bool
 
 
@@ -14,9 +16,10 @@ def elu(
 ) -> torch.Tensor:
     """x for x > 0, alpha·(exp(x) − 1) otherwise, with two further scales."""
     if inplace:
+        is_watched("elu", (input,))  # for what it refuses
         torch.ops.aclnn.elu_.default(input, alpha, scale, input_scale)
         return input
-    return torch.ops.aclnn.elu.default(input, alpha, scale, input_scale)
+    return call("elu", (input,), (input, alpha, scale, input_scale))
 
 
 def convolution(
@@ -32,16 +35,15 @@ def convolution(
     cube_math_type: int = 0,
 ) -> torch.Tensor:
     """A convolution over one, two or three spatial axes: (batch, channels, *positions)."""
-    return torch.ops.aclnn.convolution.default(
-        input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, cube_math_type
-    )
+    attributes = (stride, padding, dilation, transposed, output_padding, groups, cube_math_type)
+    return call("convolution", (input, weight, bias), (input, weight, bias, *attributes))
 
 
 def conv_tbc(
     input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, pad: int = 0, cube_math_type: int = 0
 ) -> torch.Tensor:
     """A convolution over time: (time, batch, channels)."""
-    return torch.ops.aclnn.conv_tbc.default(input, weight, bias, pad, cube_math_type)
+    return call("conv_tbc", (input, weight, bias), (input, weight, bias, pad, cube_math_type))
 
 
 def lstm(
@@ -59,13 +61,12 @@ def lstm(
 
     The seven lists for the backward are kept only if there will be one.
     """
-    tensors = [input, *params, *(hx or ())]
-    train = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
-    output, hy, cy, *_ = torch.ops.aclnn.lstm.default(
-        input,
-        params,
-        hx,
-        batch_sizes,
+    tensors = [input, *params, *(hx or ()), batch_sizes]
+    train = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    output, hy, cy, *_ = call(
+        "lstm",
+        tensors,
+        (input, params, hx, batch_sizes),
         has_bias=has_bias,
         num_layers=num_layers,
         train=train,
@@ -83,5 +84,6 @@ def thnn_fused_lstm_cell(
     hidden_bias: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The LSTM cell behind its matrix products: the new hidden and the new cell state."""
-    hy, cy, _ = torch.ops.aclnn.thnn_fused_lstm_cell.default(input_gates, hidden_gates, cx, input_bias, hidden_bias)
+    tensors = (input_gates, hidden_gates, cx, input_bias, hidden_bias)
+    hy, cy, _ = call("thnn_fused_lstm_cell", tensors, tensors)
     return hy, cy

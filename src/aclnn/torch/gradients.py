@@ -15,6 +15,7 @@ from aclnn import ops
 from aclnn.base.status import invalid
 from aclnn.contract.model import Op
 from aclnn.runtime import settings
+from aclnn.torch import direct
 from aclnn.torch.library import NAMESPACE, library
 
 Context = Any
@@ -41,10 +42,16 @@ def _register(name: str, keep: Callable[..., None], backward: Callable[..., Any]
         keep(ctx, inputs, output, **({} if keyword_only_inputs is None else keyword_only_inputs))
 
     def run(ctx: Context, *grads: Any) -> Any:
+        if (settings.current_product(), settings.current_engine()) == (ctx.product, ctx.engine):
+            return backward(ctx, *grads)
         with settings.product(ctx.product), settings.engine(ctx.engine):
             return backward(ctx, *grads)
 
     torch.library.register_autograd(f"{NAMESPACE}::{name}", run, setup_context=setup, lib=library)
+    if name == "lstm":
+        direct.derive_lstm(setup, run)
+    elif not name.endswith("_backward"):
+        direct.derive(name, setup, run)
 
 
 def _refusal(op: Op) -> Callable[..., Any]:
@@ -61,7 +68,7 @@ def _keep_for_elu(ctx: Context, inputs: Any, output: torch.Tensor) -> None:
 
 def _elu(ctx: Context, grad: torch.Tensor) -> tuple[Grad, ...]:
     (input,) = ctx.saved_tensors
-    return torch.ops.aclnn.elu_backward.default(grad, *ctx.scalars, False, input), None, None, None
+    return direct.call("elu_backward", (grad, input), (grad, *ctx.scalars, False, input)), None, None, None
 
 
 def _elu_in_place(input: torch.Tensor, *scalars: float) -> None:
@@ -82,9 +89,11 @@ def _keep_for_convolution(ctx: Context, inputs: Any, output: torch.Tensor) -> No
 
 def _convolution(ctx: Context, grad: torch.Tensor) -> tuple[Grad, ...]:
     input, weight = ctx.saved_tensors
-    mask, attributes = list(ctx.needs_input_grad[:3]), (*ctx.attributes,)
-    grad_input, grad_weight, grad_bias = torch.ops.aclnn.convolution_backward.default(
-        grad, input, weight, ctx.bias_sizes if mask[2] else None, *attributes, mask, ctx.cube_math_type
+    mask = list(ctx.needs_input_grad[:3])
+    grad_input, grad_weight, grad_bias = direct.call(
+        "convolution_backward",
+        (grad, input, weight),
+        (grad, input, weight, ctx.bias_sizes if mask[2] else None, *ctx.attributes, mask, ctx.cube_math_type),
     )
     grad_bias = None if grad_bias is None else grad_bias.to(ctx.bias_dtype)
     return grad_input, grad_weight, grad_bias, *(None,) * 7
@@ -96,7 +105,8 @@ def _keep_for_conv_tbc(ctx: Context, inputs: Any, output: torch.Tensor) -> None:
 
 
 def _conv_tbc(ctx: Context, grad: torch.Tensor) -> tuple[Grad, ...]:
-    found = torch.ops.aclnn.conv_tbc_backward.default(grad, *ctx.saved_tensors, ctx.pad, ctx.cube_math_type)
+    tensors = (grad, *ctx.saved_tensors)
+    found = direct.call("conv_tbc_backward", tensors, (*tensors, ctx.pad, ctx.cube_math_type))
     return *found, None, None
 
 
@@ -110,10 +120,8 @@ def _keep_for_cell(ctx: Context, inputs: Any, output: tuple[torch.Tensor, ...]) 
 
 
 def _cell(ctx: Context, grad_hy: Grad, grad_cy: Grad, of_storage: None) -> tuple[Grad, ...]:
-    cx, cy, storage = ctx.saved_tensors
-    grad_gates, grad_cx, grad_bias = torch.ops.aclnn.thnn_fused_lstm_cell_backward.default(
-        grad_hy, grad_cy, cx, cy, storage, ctx.has_bias
-    )
+    tensors = (grad_hy, grad_cy, *ctx.saved_tensors)
+    grad_gates, grad_cx, grad_bias = direct.call("thnn_fused_lstm_cell_backward", tensors, (*tensors, ctx.has_bias))
     return grad_gates, grad_gates, grad_cx, grad_bias, grad_bias
 
 
@@ -129,10 +137,15 @@ def _keep_for_lstm(ctx: Context, inputs: Any, output: Any, **attributes: Any) ->
 def _lstm(ctx: Context, dy: torch.Tensor, dh: torch.Tensor, dc: torch.Tensor, *of_lists: Any) -> tuple[Grad, ...]:
     if not ctx.attributes["train"]:
         raise invalid("aclnnLSTM ran with train=False and kept nothing for its gradient; train must be True.")
-    input, h0, c0, batch_sizes, *rest = ctx.saved_tensors  # dy of a sum() has stride 0: no fast kernel takes it
+    saved = ctx.saved_tensors
+    input, h0, c0, batch_sizes, *rest = saved
     many, each = ctx.counts
+    dy = dy.contiguous()  # that of a sum() has stride 0: no fast kernel takes it
     lists = [list(rest[start : start + each]) for start in range(many, len(rest), each)]
-    dx, dh_prev, dc_prev, dparams = torch.ops.aclnn.lstm_backward.default(
-        input, [h0, c0], list(rest[:many]), dy.contiguous(), dh, dc, *lists, batch_sizes, **ctx.attributes
+    dx, dh_prev, dc_prev, dparams = direct.call(
+        "lstm_backward",
+        (*saved, dy, dh, dc),
+        (input, [h0, c0], list(rest[:many]), dy, dh, dc, *lists, batch_sizes),
+        **ctx.attributes,
     )
     return dx, dparams, [dh_prev, dc_prev] if ctx.has_hx else None, None
