@@ -84,6 +84,15 @@ def test_drawings_differ_only_in_their_words(name: str) -> None:
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_house_is_drawn_as_it_stands(lang: str) -> None:
+    """Every package has its row on the page of the architecture and its place in the picture, top to bottom."""
+    packages = {path.parent.name for path in (ROOT / "src" / "aclnn").glob("*/__init__.py")}
+    assert set(re.findall(r"^\| `(\w+)/` \|", page(lang, "architecture.md"), re.MULTILINE)) == packages
+    drawn = re.findall(r'class="name"[^>]*>([^<]+)<', page(lang, "house.svg"))
+    assert {name for text in drawn for name in text.split(" · ")} == packages | {"import aclnn"}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_operator_page_has_the_fixed_headings(family: str, lang: str) -> None:
     assert [h.text for h in headings(page(lang, f"ops/{family}.md")) if h.level == 2] == OPERATOR_HEADINGS[lang]
@@ -112,7 +121,11 @@ def test_folding_keeps_every_rule_and_its_place(op: Op) -> None:
 def _promises() -> list[object]:
     """Every block of Python that says what it prints, and that is not part of a longer walk through a page."""
     found = [(f"{lang}/{name}", b) for lang in ("en", "zh") for name in PAGES for b in blocks(page(lang, name))]
-    return [pytest.param(b.text, id=name) for name, b in found if b.language == "python" and promised(b.text)]
+    return [
+        pytest.param(b.text, id=name, marks=[pytest.mark.torch] if "import torch" in b.text else [])
+        for name, b in found
+        if b.language == "python" and promised(b.text)
+    ]
 
 
 @pytest.mark.parametrize("code", _promises())
