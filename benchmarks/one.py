@@ -18,7 +18,7 @@ from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import DType
 from benchmarks import machine
 from benchmarks.measure import Call, Patience, Timed
-from benchmarks.providers import PROVIDERS, has, made
+from benchmarks.providers import IN_TURN, has, made
 from benchmarks.shapes import OPERATORS, shapes_of
 
 
@@ -29,13 +29,13 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", default="", help="names of shapes, separated by commas")
     parser.add_argument("--dtypes", default="", help="dtypes, separated by commas")
-    parser.add_argument("--providers", default=",".join(PROVIDERS))
-    parser.add_argument("--seconds", type=float, default=0.6, help="per shape")
+    parser.add_argument("--providers", default=",".join(IN_TURN))
+    parser.add_argument("--seconds", type=float, default=0.5, help="per shape")
     parser.add_argument("--patience", type=float, default=20, help="seconds to wait for a quiet machine, in all")
     parser.add_argument("--alone", default="", help="dtype/shape where ours is timed alone, separated by commas")
     given = parser.parse_args(arguments)
     given.providers = given.providers.split(",")
-    if has("torch") and "torch" in given.providers:
+    if has("torch") and "jax" not in given.providers:
         import torch
 
         torch.set_num_threads(given.threads)
@@ -47,7 +47,7 @@ def run(given: argparse.Namespace) -> None:
     """Prints what holds for the whole process, then a row per shape and dtype."""
     bench = importlib.import_module(f"benchmarks.bench_{given.operator}")
     facts = machine.facts() | {"column": given.column, "threads": given.threads}
-    if given.column in ("given", "fresh") and given.operator in OPERATORS:
+    if given.column in ("given", "fresh") and given.operator in OPERATORS and "aclnn" in given.providers:
         facts["limits"] = machine.limits()
     print(json.dumps(facts), flush=True)
     if given.column == "memory":  # libraries are loaded before
@@ -63,6 +63,8 @@ def run(given: argparse.Namespace) -> None:
         else:
             alone = f"{dtype.name}/{name}" in given.alone.split(",")
             calls = made(bench.makers(shape, dtype, given.column == "fresh"), ["aclnn"] if alone else given.providers)
+            if not calls:
+                continue
             row |= times(calls, given.seconds, patience) | {"work": bench.work(shape, dtype)}
         print(json.dumps(row), flush=True)
         print(f"  {name} {dtype.name}: {said(row)}", file=sys.stderr, flush=True)
@@ -103,9 +105,9 @@ def said(row: dict[str, Any]) -> str:
     if "times" not in row:
         seconds = f"{row['seconds']} s, " if "seconds" in row else ""
         return f"{seconds}{row['peak'] / 2**20:.0f} MiB {row.get('provider', '')}"
-    mine = row["times"]["aclnn"][1]
-    ratios = [f"{mine / timed[1]:.2f} of {name}" for name, timed in row["times"].items() if name != "aclnn"]
-    return f"{', '.join([f'{1e3 * mine:.3f} ms', *ratios])}; others used {row['load']} cores"
+    (_, first), *others = row["times"].items()
+    ratios = [f"{first[1] / timed[1]:.3g} of {name}" for name, timed in others]
+    return f"{', '.join([f'{1e3 * first[1]:.3f} ms', *ratios])}; others used {row['load']} cores"
 
 
 if __name__ == "__main__":

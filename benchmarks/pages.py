@@ -16,7 +16,7 @@ from aclnn.gen.tables import markdown
 from benchmarks import table
 from benchmarks.rows import Row, read
 from benchmarks.shapes import OPERATORS
-from benchmarks.table import VERDICTS, Group, Line, duration
+from benchmarks.table import VERDICTS, Group, Line, duration, short
 from benchmarks.targets import SHARE
 
 ROOT = Path(__file__).parents[1]
@@ -110,7 +110,7 @@ def _speed(rows: list[Row], lang: str) -> str:
 
 
 def _mean(group: Group | None) -> str:
-    return f"**{group.mean:.2f}**" if group else ""
+    return f"**{short(group.mean)}**" if group else ""
 
 
 def _shapes(rows: list[Row], lang: str) -> str:
@@ -126,12 +126,12 @@ def _shapes(rows: list[Row], lang: str) -> str:
 def _both(columns: dict[str, Line], lang: str) -> tuple[str, ...]:
     either = columns.get("given") or columns["fresh"]
     ratios = tuple(_ratio(columns[column], lang) if column in columns else "" for column in table.TITLES)
-    others = ", ".join(f"{name} {ratio:.2f}" for name, ratio in either.others.items())
+    others = ", ".join(f"{name} {short(ratio)}" for name, ratio in either.others.items())
     return *ratios, duration(either.seconds), _share(either), others
 
 
 def _ratio(line: Line, lang: str) -> str:
-    return f"{line.ratio:.2f} ({line.low:.2f}–{line.high:.2f}) {say(line.verdict, lang)}"
+    return f"{short(line.ratio)} ({short(line.low)}–{short(line.high)}) {say(line.verdict, lang)}"
 
 
 def _share(line: Line) -> str:
@@ -146,7 +146,7 @@ def _calls(rows: list[Row], lang: str) -> str:
     for line in table.lines(rows):
         if line.operator == "calls":
             target = table.call_target(line)
-            ratio = f"{line.ratio:.2f} ({line.low:.2f}–{line.high:.2f})"
+            ratio = f"{short(line.ratio)} ({short(line.low)}–{short(line.high)})"
             body.append((line.shape, duration(line.seconds), ratio, f"≤ {target:g}" if target else ""))
     return _table(("call", "time", "times PyTorch's", "target"), body, lang)
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from benchmarks.rows import Row
 from benchmarks.shapes import OPERATORS
-from benchmarks.table import TITLES, Group, groups, lines
+from benchmarks.table import TITLES, Group, groups, lines, short
 
 COLORS = {"ahead": "#2a9d5c", "tie": "#8a8f98", "behind": "#c8433a"}
 PROVIDERS = {"aclnn": "#1f5fa8", "torch": "#d9772b"}
@@ -75,7 +75,7 @@ def _panel(axes: Any, group: Group) -> None:
         axes.barh(y, line.ratio - 1, left=1, color=COLORS[line.verdict], height=0.7)
         axes.plot([line.low, line.high], [y, y], color="black", linewidth=0.9)
         axes.annotate(
-            f"{line.ratio:.2g}", (max(line.high, 1), y), (4, 0), textcoords="offset points", va="center", fontsize=7
+            short(line.ratio), (max(line.high, 1), y), (4, 0), textcoords="offset points", va="center", fontsize=7
         )
     axes.set_xscale("log")
     axes.set_yticks(range(len(shown)), [line.shape for line in shown], fontsize=7)
@@ -86,7 +86,7 @@ def _panel(axes: Any, group: Group) -> None:
     if group.target:
         axes.axvline(group.target, color="black", linewidth=0.8, linestyle=":")
         target = f", target {group.target} (dotted)"
-    title = f"{group.operator}, {group.dtype}: geometric mean {group.mean:.2g}{target}"
+    title = f"{group.operator}, {group.dtype}: geometric mean {short(group.mean)}{target}"
     axes.set_title(title, fontsize=8, loc="left", fontweight="bold")
     axes.grid(axis="x", alpha=0.25)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import pages, rows, table
 from benchmarks.measure import QUIET
-from benchmarks.providers import PROVIDERS, has
+from benchmarks.providers import BESIDE, IN_TURN, has
 from benchmarks.shapes import COLUMNS, FURTHER, OPERATORS
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +47,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("benchmarks", nargs="*", default=[], metavar="benchmark", help=", ".join(BENCHMARKS))
     parser.add_argument("--processes", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.6, help="per shape")
+    parser.add_argument("--seconds", type=float, default=0.5, help="per shape")
     parser.add_argument("--patience", type=float, default=20, help="seconds to wait for a quiet machine, per process")
     parser.add_argument("--output", type=Path, default=pages.RESULTS)
     parser.add_argument("--columns", default=",".join((*COLUMNS, "once")), help="what to measure")
@@ -93,23 +93,24 @@ def far_behind(row: rows.Row) -> bool:
 
 
 def commands(benchmark: str, column: str, given: argparse.Namespace) -> Iterator[list[str]]:
-    """One per process. Providers that are only shown beside are timed in the first."""
+    """One per process."""
     common = [sys.executable, "-m", "benchmarks.one", benchmark, "--seconds", str(given.seconds), "--column", column]
     common += ["--patience", str(given.patience), "--dtypes", given.dtypes, "--only", given.only]
     if column == "memory":
-        yield from ([*common, "--providers", provider] for provider in ("aclnn", "torch") if has_provider(provider))
+        yield from ([*common, "--providers", provider] for provider in IN_TURN if has_provider(provider))
     elif column == "growth":
         for threads in sorted({1, os.cpu_count() or 1}):
-            yield [*common, "--threads", str(threads), "--providers", "aclnn,torch"]
+            yield [*common, "--threads", str(threads), "--providers", ",".join(IN_TURN)]
     elif column == "once":
         yield common
     else:
-        yield [*common, "--providers", ",".join(PROVIDERS)]
-        yield from ([*common, "--providers", "aclnn,torch"] for _ in range(given.processes - 1))
+        yield from ([*common, "--providers", ",".join(IN_TURN)] for _ in range(given.processes))
+        if column == "given":
+            yield from ([*common, "--providers", p] for p in BESIDE.get(benchmark, ()) if has_provider(p))
 
 
 def has_provider(name: str) -> bool:
-    return name == "aclnn" or has(name)
+    return name == "aclnn" or has(name.split(".")[0])
 
 
 if __name__ == "__main__":

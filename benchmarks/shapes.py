@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,14 @@ def shapes_of(operator: str, growth: bool = False) -> dict[str, dict[str, Any]]:
 
 
 def draw(dtype: DType, *sizes: int, low: float | None = None, high: float = 1.0) -> np.ndarray:
-    """Numbers of a normal distribution, or between low and high; the same ones every time."""
-    rng = np.random.default_rng(sum(sizes))
-    numbers = rng.standard_normal(sizes, np.float32) if low is None else rng.uniform(low, high, sizes)
+    """Numbers of a normal distribution, or between low and high; the same ones every time, and again after a million."""
+    return np.resize(_pool(dtype, low, high), sizes)
+
+
+@cache
+def _pool(dtype: DType, low: float | None, high: float) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    numbers = rng.standard_normal(2**20, np.float32) if low is None else rng.uniform(low, high, 2**20)
     return numbers.astype(dtype.numpy)
 
 

@@ -80,14 +80,13 @@ def groups(found: Iterable[Line]) -> list[Group]:
 
 
 def _line(key: tuple[str, ...], rows: list[Row]) -> Line:
-    def ratios(provider: str) -> list[float]:
-        return [r["times"]["aclnn"][1] / r["times"][provider][1] for r in rows if provider in r["times"]]
-
-    to_torch = ratios("torch")
-    further = {provider for row in rows for provider in row["times"]} - {"aclnn", "torch"}
-    others = {provider: statistics.median(ratios(provider)) for provider in sorted(further)}
-    seconds = statistics.median(row["times"]["aclnn"][1] for row in rows)
-    share = statistics.median(_share(row) for row in rows)
+    """Ratios to PyTorch are made within a process, those to others, which have processes of their own, of medians."""
+    medians = [{provider: times[1] for provider, times in row["times"].items()} for row in rows]
+    to_torch = [m["aclnn"] / m["torch"] for m in medians if "torch" in m]
+    seconds = statistics.median(m["aclnn"] for m in medians if "aclnn" in m)
+    further = sorted({provider for m in medians for provider in m} - {"aclnn", "torch"})
+    others = {p: seconds / statistics.median(m[p] for m in medians if p in m) for p in further}
+    share = statistics.median(_share(row) for row in rows if "aclnn" in row["times"])
     operator, shape, dtype, column = key
     median = statistics.median(to_torch)
     return Line(operator, shape, dtype, column, median, min(to_torch), max(to_torch), seconds, others, share)
@@ -123,7 +122,7 @@ def text(rows: list[Row]) -> str:
     for group in groups(found):
         target = f", target {group.target}" if group.target else ""
         title = f"{group.operator}, {group.dtype}, {TITLES[group.column]}"
-        shown.append(f"\n{title}: {group.mean:.2f} of PyTorch's time{target}")
+        shown.append(f"\n{title}: {short(group.mean)} of PyTorch's time{target}")
         shown += [_terminal(line, width) for line in group.lines]
     further = [line for line in found if line.operator not in OPERATORS]
     shown += (
@@ -133,19 +132,23 @@ def text(rows: list[Row]) -> str:
 
 
 def _terminal(line: Line, width: int) -> str:
-    others = "".join(f"  {name} {ratio:.2f}" for name, ratio in line.others.items())
+    others = "".join(f"  {name} {short(ratio)}" for name, ratio in line.others.items())
     share = "" if math.isnan(line.share) else f"{100 * line.share:4.0f} % of the limit"
     target = call_target(line)
     judged = f"target {target}" if target else line.verdict
     took = f"{duration(line.seconds):>9}"
-    return (
-        f"  {line.shape:{width}}  {line.ratio:5.2f} [{line.low:.2f}, {line.high:.2f}] {judged:10} {took}{share}{others}"
-    )
+    ratio = f"{short(line.ratio):>6} [{short(line.low)}, {short(line.high)}]"
+    return f"  {line.shape:{width}}  {ratio} {judged:10} {took}{share}{others}"
 
 
 def _once(rows: list[Row]) -> list[str]:
     found = [row for row in rows if "seconds" in row]
     return [f"{r['operator']}, {r['shape']}: {r['seconds']} s, {r['peak'] / 2**20:.0f} MiB" for r in found]
+
+
+def short(ratio: float) -> str:
+    """Two digits at least."""
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
 
 
 def duration(seconds: float) -> str:

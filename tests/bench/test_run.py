@@ -19,7 +19,7 @@ QUICK = ["--seconds", "0.01", "--patience", "0", "--processes", "1"]
 def test_a_run_writes_rows_a_table_and_plots(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "PROVIDERS", ("aclnn",))
+    monkeypatch.setattr(run, "IN_TURN", ("aclnn",))
     monkeypatch.setattr(run, "has", lambda package: package == "matplotlib")
     options = ["--columns", "given", "--only", "small", "--dtypes", "float32", "--output", str(tmp_path)]
     assert run.main(["elu", *options, *QUICK]) == 0
@@ -41,11 +41,12 @@ def test_a_name_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     assert "there is no benchmark of gelu; choose from elu" in capsys.readouterr().err
 
 
-def test_further_providers_are_timed_in_the_first_process_only() -> None:
+def test_further_providers_have_processes_of_their_own() -> None:
     given = run.parsed([])
-    first, *more = run.commands("elu", "given", given)
-    assert first[-1] == "aclnn,torch,torch.compile,jax"
-    assert [command[-1] for command in more] == ["aclnn,torch"] * 4
+    turns = [command[-1] for command in run.commands("elu", "given", given)]
+    assert turns[:5] == ["aclnn,torch"] * 5
+    assert set(turns[5:]) <= {"torch.compile", "jax"}
+    assert [command[-1] for command in run.commands("elu", "fresh", given)] == ["aclnn,torch"] * 5
 
 
 @pytest.mark.parametrize(("torch", "left"), [(0.1, False), (0.3, False), (0.9, True), (10.0, True)])

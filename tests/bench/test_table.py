@@ -35,6 +35,13 @@ def test_a_process_without_torch_counts_for_our_time_only() -> None:
     assert table.lines([row(1.0, None)]) == []
 
 
+def test_others_are_compared_by_medians_over_the_processes() -> None:
+    alone = row(1.0, None) | {"times": {"jax": [8.0, 8.0, 8.0, 11]}}
+    (line,) = table.lines([row(1.0, 4.0), row(2.0, 4.0), row(3.0, 4.0), alone])
+    assert line.others == {"jax": 0.25}
+    assert line.ratio == 0.5
+
+
 def test_means_targets_and_counts_of_a_group() -> None:
     found = [row(0.5, 1.0, shape="a"), row(2.0, 1.0, shape="b"), row(0.5, 1.0, shape="a", column="fresh")]
     given, fresh = table.groups(table.lines(found))
