@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from aclnn.base.dtype import FLOAT16, FLOAT32, FLOAT64
@@ -13,7 +14,7 @@ from aclnn.base.scalar import scalar as number
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
-from aclnn.contract.cases import Case, fill
+from aclnn.contract.cases import Case, draw, fill
 from aclnn.contract.check import check
 from aclnn.contract.expr import (
     Above,
@@ -263,6 +264,39 @@ def test_fill_never_gives_ones_or_equal_inputs_and_poisons_outputs() -> None:
     assert (again["x"].view == filled["x"].view).all()
     fixed = Case(toy(), values(), data={"x": 7})
     assert (fill(fixed)["x"].view == 7).all()
+
+
+def test_data_that_no_longer_fits_the_shape_is_drawn_instead() -> None:
+    drawn, unfit = fill(Case(toy(), values()), 3), fill(Case(toy(), values(), data={"x": [1, 2, 3, 4, 5]}), 3)
+    assert (unfit["x"].view == drawn["x"].view).all()
+
+
+def test_every_domain_has_its_interval() -> None:
+    rng, shape = np.random.default_rng(0), (1000, 16)
+    for domain, low, high in (("gate", 0.05, 0.95), ("tanh", -0.95, 0.95), ("weight", -0.25, 0.25)):
+        drawn = draw(domain, shape, rng)
+        assert low <= drawn.min() < low + 0.01
+        assert high - 0.01 < drawn.max() <= high
+    anything = draw("any", shape, rng)
+    assert anything.min() < -2
+    assert anything.max() > 2
+
+
+def test_expressions_say_themselves_in_both_languages() -> None:
+    double = Formula(lambda c: 2 * c["mode"], ("mode",), "twice mode", "两倍mode")
+    ranks = Is(Rank("x"), (2, 4))
+    assert (double.text("en"), double.text("zh")) == ("twice mode", "两倍mode")
+    assert (ranks.text("en"), ranks.text("zh")) == ("the rank of x is 2 or 4", "x的维数为2或4")
+    statement = next(r for r in toy().all_rules if r.kind == "DtypeIn").statement
+    assert statement("en") == "the dtype of x is one that the product takes"
+    assert statement("zh") == "x的数据类型是产品支持的类型"
+    of_rank = toy(length("sizes", Rank("x") + 1))
+    assert str(sentence(of_rank, lang="zh")).endswith("（x的维数 + 1）。")
+
+
+def test_the_plane_of_three_entries_is_the_last_two() -> None:
+    assert PlaneOf(Attr("sizes")).value(Call(values(sizes=(7, 8, 9)), A2)) == (8, 9)
+    assert PlaneOf(Attr("sizes")).value(Call(values(sizes=(8, 9)), A2)) == (8, 9)
 
 
 def test_names_in_python() -> None:
