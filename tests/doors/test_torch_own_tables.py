@@ -6,6 +6,7 @@ What PyTorch's test templates ask beyond these is listed in NOT_RUN, with the re
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,16 +33,26 @@ NAMES = (
     "LSTMCell",
 )
 NOT_RUN = {
-    "test_gradgrad": "the backward operators have no derivative, and say so (test_torch_functions.py)",
-    "test_forward_ad, test_vmap": "torch.library operators have neither forward-mode derivatives nor batching rules",
+    "test_gradgrad": "the backward operators have no derivative, and say so",
+    "test_forward_ad": "there is no forward-mode derivative, and that is said",
+    "test_vmap": "PyTorch calls the operators sample by sample; there is no batching rule to test",
     "test_cpu_gpu_parity, test_multiple_device_transfer": "the operators run on the CPU",
     "test_memory_format, layout of the result": "results are contiguous whatever the layout of the input; values agree",
     "complex dtypes": "no product takes them",
     "torch.jit.script": "TorchScript cannot compile Python operators; torch.compile and torch.export can",
     "lazy modules": "they become Conv modules on their first call; swap the model after it",
     "transposed convolutions with output_padding ≥ stride": "PyTorch takes it below dilation, the contract does not",
-    "LSTM with proj_size": "aclnnLSTM has no projections; refused with a sentence (test_torch_modules.py)",
+    "LSTM with proj_size": "aclnnLSTM has no projections; refused with a sentence",
 }
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_pages_list_what_is_not_run(lang: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / lang / "howto" / "torch.md").read_text(encoding="utf-8")
+    *_, table = page.split("|---|---|\n")
+    rows = dict(row.strip("| ").split(" | ") for row in table.strip().splitlines())
+    assert list(rows) == list(NOT_RUN)
+    assert lang == "zh" or rows == NOT_RUN
 
 
 @pytest.mark.parametrize(("what", "why"), NOT_RUN.items(), ids=NOT_RUN)
