@@ -12,7 +12,6 @@ import hashlib
 import logging
 import os
 import re
-import stat
 import tempfile
 import threading
 from functools import cache
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
+from aclnn.base.folder import private_folder
 from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT
 
 log = logging.getLogger("aclnn")
@@ -242,19 +242,11 @@ def _folder() -> Path | None:
     """Our folder of machine code; None if there is none that only we can write to."""
     fingerprint = _fingerprint()
     try:
-        own = os.environ.get("ACLNN_CACHE_DIR")
-        base = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aclnn"
-        folder = base / fingerprint
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-    except (OSError, RuntimeError) as error:  # RuntimeError: no home
-        log.debug("no kernel cache: %s", error)
+        return private_folder(fingerprint)
+    except OSError as error:
+        refused = error.errno is None  # not by the operating system: it is there, but others can write to it
+        log.log(logging.WARNING if refused else logging.DEBUG, "%s; kernels are compiled anew", error)
         return None
-    private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022
-    if not private or (hasattr(os, "geteuid") and found.st_uid != os.geteuid()):
-        log.warning("%s is not a folder that only its user can write to; kernels are compiled anew", folder)
-        return None
-    return folder
 
 
 def _digest(key: str, code: bytes) -> bytes:
