@@ -17,7 +17,7 @@ from pathlib import Path
 
 from aclnn._version import __version__
 from aclnn.base.folder import private_folder
-from aclnn.base.status import AclnnError, Status
+from aclnn.base.status import AclnnError, Status, reason
 from aclnn.capi import interpreter, prefix
 from aclnn.capi.interpreter import Interpreter
 from aclnn.capi.signature import contracts_id
@@ -51,10 +51,13 @@ def build(progress: Progress | None = None) -> Path:
     except OSError as error:
         raise _cannot(f"the C++ library has no place to live: {error}.") from error
     made = home / _key(python)
-    if not made.exists():
-        with _only_one(home):
-            if not made.exists():  # nobody else was faster
-                _build_into(made, python, progress or (lambda done, total: None))
+    try:
+        if not made.exists():
+            with _only_one(home):
+                if not made.exists():  # nobody else was faster
+                    _build_into(made, python, progress or (lambda done, total: None))
+    except OSError as error:
+        raise _cannot(f"the C++ library cannot be written to {home}: {reason(error)}.") from error
     return made
 
 

@@ -263,6 +263,7 @@ def _read(folder: Path, key: str) -> bytes | None:
 
 
 def _write(folder: Path, key: str, code: bytes) -> None:
+    name = None
     try:
         handle, name = tempfile.mkstemp(dir=folder)
         with os.fdopen(handle, "wb") as file:
@@ -270,3 +271,5 @@ def _write(folder: Path, key: str, code: bytes) -> None:
         os.replace(name, folder / key)  # whole or not at all, whoever else is writing
     except OSError as error:
         log.debug("kernel cache not written: %s", error)
+        if name is not None:
+            Path(name).unlink(missing_ok=True)  # a full disk is not made fuller by every process

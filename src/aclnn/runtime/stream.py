@@ -116,6 +116,16 @@ class _Queue:
             worker.join()
 
     def _work(self) -> None:
+        try:
+            self._work_off()
+        except BaseException as error:  # raised in this thread by another one: no job raises past _outcome
+            with self._changed:
+                self._busy = False
+                self._error = self._error or error
+                self._worker = self._started() if self._jobs else None
+                self._changed.notify_all()
+
+    def _work_off(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._jobs or self._closed)

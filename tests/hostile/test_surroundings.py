@@ -1,0 +1,131 @@
+"""What is around a call breaks: worker threads that are ended, disks that are full, oneDNN that fails half way."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn.kernels import onednn
+from tests.doors.toolchain import needs_compiler
+
+X = np.linspace(-2, 2, 64, dtype=np.float32)
+
+
+def end_thread(thread: threading.Thread) -> None:
+    """Raises SystemExit in another thread, as debuggers and notebooks do to end one."""
+    assert thread.ident is not None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
+
+
+def worker_of(stream: aclnn.Stream) -> threading.Thread:
+    found = stream._queue._worker
+    assert found is not None
+    return found
+
+
+def test_a_worker_that_is_ended_at_work_is_reported_and_what_is_queued_is_done() -> None:
+    def work() -> None:
+        began.set()
+        while not killed.is_set():
+            time.sleep(0.001)
+        time.sleep(0.01)
+
+    began, killed, done = threading.Event(), threading.Event(), threading.Event()
+    with aclnn.Stream() as stream:
+        stream.submit(work)
+        stream.submit(done.set)
+        began.wait()
+        end_thread(worker_of(stream))
+        killed.set()
+        with pytest.raises(SystemExit):
+            stream.synchronize()
+        assert done.is_set()
+
+
+def test_a_worker_that_is_ended_while_it_waits_is_replaced() -> None:
+    out = np.zeros_like(X)
+    with aclnn.Stream() as stream:
+        stream.submit(lambda: None)
+        stream.synchronize()
+        worker = worker_of(stream)
+        end_thread(worker)
+        stream.submit(lambda: None)  # wakes it up, to meet its end
+        with pytest.raises(SystemExit):
+            while True:
+                stream.submit(lambda: None)
+                stream.synchronize()
+        aclnn.elu.plan(X, out=out, engine="numpy").run(stream=stream)
+    assert out.tobytes() == aclnn.elu(X, engine="numpy").tobytes()
+
+
+FULL = """
+import resource, sys
+import numpy as np
+import aclnn
+resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+x = np.linspace(-2, 2, 4096, dtype=np.float32)
+assert np.allclose(aclnn.elu(x), aclnn.elu(x, engine="reference"))
+if sys.argv[1] == "build":
+    from aclnn.capi.build import build
+    try:
+        build()
+    except aclnn.AclnnError as error:
+        assert error.code == 561000 and "large" in error.message, error
+    else:
+        raise AssertionError("built without a place")
+print("goes on")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on file sizes")
+@pytest.mark.parametrize("what", ["jit", pytest.param("build", marks=needs_compiler)])
+def test_a_disk_without_room_for_native_code(what: str, tmp_path: Path) -> None:
+    """No file may grow beyond 64 bytes: kernels are compiled all the same, and nothing is left behind."""
+    environment = {**os.environ, "ACLNN_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-B", "-c", FULL, what]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert ended.stdout == "goes on\n", ended.stderr
+    left = [path.name for path in tmp_path.rglob("*") if path.is_file()]
+    assert [name for name in left if name != "lock"] == []
+
+
+def failing(execute: Any, after: int) -> Any:
+    """dnnl_primitive_execute that is out of memory from some call on."""
+    left = iter(range(after))
+    return lambda *given: execute(*given) if next(left, None) is not None else 1
+
+
+@pytest.mark.skipif(isinstance(onednn._found(), str), reason="needs oneDNN")
+@pytest.mark.parametrize("after", range(4))
+def test_onednn_that_fails_half_way_is_a_code_and_the_next_call_is_right(
+    after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    grad, x, w = (rng.normal(0, 1, s).astype(np.float32) for s in ((2, 16, 32, 32), (2, 16, 32, 32), (16, 16, 3, 3)))
+
+    def gradients() -> Any:
+        given = (grad, x, w, (16,), (1, 1), (1, 1), (1, 1), False, (0, 0), 1, (True, True, True), 0)
+        return aclnn.convolution_backward(*given, engine="fast")
+
+    expected = [g.tobytes() for g in gradients()]
+    functions = onednn.library().functions
+    with monkeypatch.context() as patch:
+        patch.setattr(functions, "dnnl_primitive_execute", failing(functions.dnnl_primitive_execute, after))
+        try:
+            found = [g.tobytes() for g in gradients()]
+        except aclnn.AclnnError as error:
+            assert error.code in (361001, 561000)
+            assert "out of memory" in error.message
+        else:
+            assert found == expected  # it needed no more than these
+    assert [g.tobytes() for g in gradients()] == expected
