@@ -48,7 +48,9 @@ from aclnn.contract.model import (
 from aclnn.contract.model import number as attribute
 from aclnn.contract.mutate import failing_cases
 from aclnn.contract.rule import Stage
+from aclnn.contract.rules import Descending
 from aclnn.contract.words import (
+    all_or_none,
     at_least,
     between,
     each_below,
@@ -307,8 +309,41 @@ def test_names_in_python() -> None:
     assert toy().python == "toy_backward"
 
 
-def test_values_rules_are_not_asked_in_phase_1() -> None:
-    from aclnn.contract.rules import Descending
+COUNTS = [
+    # elements, what is wrong in both languages
+    ([4, 4, 2, 0], None, None),
+    ([5, 2], "x[0] is 5", "x[0]是5"),
+    ([3, 4, 1], "x[1] is 4 after 3", "x[1]是4（前一个元素是3）"),
+    ([3, 2, -1], "x[2] is -1 after 2", "x[2]是-1（前一个元素是2）"),
+]
 
+
+@pytest.mark.parametrize(("elements", "en", "zh"), COUNTS)
+def test_elements_that_do_not_increase(elements: list[int], en: str | None, zh: str | None) -> None:
+    rule = Descending(arg="x", most=Const(4))
+    words = rule.broken_by(Call(values(), A2), np.array(elements))
+    if words is None:
+        assert en is None
+        return
+    wanted = "; the elements must lie in 0..4 and not increase, 4 being 4"
+    assert rule.sentence(words, "en") == f"{en}{wanted}"
+    assert rule.sentence(words, "zh") == f"{zh}；各元素应在0..4内且不递增，4即4"
+
+
+def test_all_or_none_of_two_arguments() -> None:
+    both = toy(all_or_none("y", "many"), many=tensor_list("many", optional=True, **TEXT))
+    assert sentence(both) is None
+    assert sentence(both, y=None, many=None) is None
+    assert str(sentence(both, y=None)).startswith("aclnnToyBackward: y is null; it must be given")
+    assert str(sentence(both, many=None)).startswith("aclnnToyBackward: many is null; it must be given")
+    assert {rule.stage for rule in all_or_none("y", "many")} == {Stage.NEEDED}
+
+
+def test_a_rule_may_be_asked_in_another_stage() -> None:
+    (early,), (usual,) = length("sizes", 3, stage=Stage.COUNT), length("sizes", 3)
+    assert (early.stage, usual.stage) == (Stage.COUNT, Stage.LIST)
+
+
+def test_values_rules_are_not_asked_in_phase_1() -> None:
     assert Descending(arg="x", most=Const(3)).stage is Stage.VALUE
     assert sentence(toy(Descending(arg="x", most=Const(3)))) is None
