@@ -254,8 +254,8 @@ def test_a_bad_table_is_refused_with_line_and_reason(kind: str, tmp_path: Path) 
         ),
         (["describe", "aclnnNope"], "there is no operator 'aclnnNope'; choose one of"),
         (["describe", "elu_backwards"], "there is no operator 'elu_backwards'; did you mean elu_backward? There are"),
-        (["compare", "-tp", "nowhere"], "nowhere does not exist"),
-        (["compare", "-tp", "nowhere.npz"], "nowhere.npz does not exist"),
+        (["compare", "-tp", "nowhere"], "nowhere cannot be read: no such file or directory"),
+        (["compare", "-tp", "nowhere.npz"], "nowhere.npz cannot be read: no such file or directory"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_2(arguments: list[str], says: str) -> None:

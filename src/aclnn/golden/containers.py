@@ -59,9 +59,9 @@ class Contents(NamedTuple):
 
 def read(path: Path) -> Contents:
     """The arrays of a file, by its suffix."""
-    if not path.exists():
-        raise invalid(f"{path} does not exist.")
     reader = _READERS.get(path.suffix.lower())
+    if not path.suffix and not os.path.exists(path):
+        raise invalid(f"{path} cannot be read: no such file or directory.")
     if reader is None:
         raise invalid(f"{path} has the suffix {path.suffix!r}; it must be one of {', '.join(_READERS)}.")
     with refusals(path):
