@@ -39,8 +39,8 @@ fuzz: $(VENV)/fuzz.stamp  ## coverage-guided fuzzing of everything that reads wh
 	$(BIN)/python -m tests.hostile $(if $(filter environment% command%,$(origin SECONDS)),$(SECONDS),60)
 
 docs: $(VENV)/docs.stamp  ## both languages; needs no network once the tools are there
-	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs docs/en build/docs/en
-	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs -t zh docs/zh build/docs/zh
+	$(BIN)/sphinx-build -W --keep-going -q -a -b html -c docs docs/en build/docs/en
+	$(BIN)/sphinx-build -W --keep-going -q -a -b html -c docs -t zh docs/zh build/docs/zh
 
 clean:
 	rm -rf $(VENV) out build dist
