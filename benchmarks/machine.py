@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import resource
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,10 @@ def facts() -> dict[str, Any]:
     return {"processor": _processor(), "cores": os.cpu_count(), "isa": _isa(), "versions": versions}
 
 
-def limits() -> dict[str, float]:
+def limits(names: Collection[str]) -> dict[str, float]:
     """What this machine can do now: operations per second of a large product, bytes per second of a triad."""
-    found, _ = compare(_torch_limits() if has("torch") else _numpy_limits(), 0.4)
+    calls = _torch_limits() if has("torch") else _numpy_limits()
+    found, _ = compare({name: call for name, call in calls.items() if name in names}, 0.4)
     work = {"float32": 2 * 2048**3, "bfloat16": 2 * 2048**3, "triad": 3 * 2**27}
     return {name: float(f"{work[name] / timed.p20:.4g}") for name, timed in found.items()}
 

@@ -47,7 +47,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("benchmarks", nargs="*", default=[], metavar="benchmark", help=", ".join(BENCHMARKS))
     parser.add_argument("--processes", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.5, help="per shape")
+    parser.add_argument("--seconds", type=float, default=0.4, help="per shape")
     parser.add_argument("--patience", type=float, default=20, help="seconds to wait for a quiet machine, per process")
     parser.add_argument("--output", type=Path, default=pages.RESULTS)
     parser.add_argument("--columns", default=",".join((*COLUMNS, "once")), help="what to measure")

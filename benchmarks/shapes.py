@@ -32,7 +32,7 @@ def shapes_of(operator: str, growth: bool = False) -> dict[str, dict[str, Any]]:
 
 
 def draw(dtype: DType, *sizes: int, low: float | None = None, high: float = 1.0) -> np.ndarray:
-    """Numbers of a normal distribution, or between low and high; the same ones every time, and again after a million."""
+    """Numbers of a normal distribution, or between low and high; the same every time, and again after 2**20."""
     return np.resize(_pool(dtype, low, high), sizes)
 
 

@@ -17,6 +17,7 @@ from benchmarks.targets import GEOMETRIC_MEAN
 
 VERDICTS = ("ahead", "tie", "behind")
 TITLES = {"given": "outputs given", "fresh": "fresh outputs"}
+DISTURBED = 0.5  # cores that others used
 OUT_OF_CACHE = 2**26  # bytes: smaller arrays may stay in a cache, which no triad measures
 
 
@@ -61,13 +62,21 @@ class Group(NamedTuple):
 
 
 def lines(rows: Iterable[Row]) -> list[Line]:
-    """Every shape that was timed beside PyTorch, in the order of the operators."""
+    """Every shape that was timed beside PyTorch."""
     grouped: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if "times" in row and row["column"] in TITLES:
             key = row["operator"], row["shape"], row["dtype"], row["column"]
             grouped.setdefault(key, []).append(row)
-    return [_line(key, found) for key, found in grouped.items() if any("torch" in row["times"] for row in found)]
+    quiet = {key: undisturbed(found) for key, found in grouped.items()}
+    return [_line(key, found) for key, found in quiet.items() if any("torch" in row["times"] for row in found)]
+
+
+def undisturbed(rows: list[Row]) -> list[Row]:
+    """Without the rows during which other programs were busy, unless most are such."""
+    quiet = [row for row in rows if row["load"] <= DISTURBED]
+    complete = any("torch" in row["times"] for row in quiet)
+    return quiet if complete and 2 * len(quiet) > len(rows) else rows
 
 
 def groups(found: Iterable[Line]) -> list[Group]:

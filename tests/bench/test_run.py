@@ -12,6 +12,7 @@ from benchmarks import pages, rows, run
 from benchmarks.shapes import COLUMNS, FURTHER, OPERATORS, convolution_sizes, shapes_of
 
 from aclnn.base.dtype import FLOAT32
+from tests.cli.test_cli import aclnn
 
 QUICK = ["--seconds", "0.01", "--patience", "0", "--processes", "1"]
 
@@ -33,6 +34,15 @@ def test_a_run_writes_rows_a_table_and_plots(
     assert "elu, given, process 1" in capsys.readouterr().err
     assert (tmp_path / "table.md").is_file()
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_the_command_runs_in_a_checkout_only(tmp_path: Path) -> None:
+    ended = aclnn("bench", "elu", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "bench runs in a checkout of aclnn-cpu" in ended.stderr
+    ended = aclnn("bench", "gelu", cwd=pages.ROOT)
+    assert ended.returncode == 2
+    assert "there is no benchmark of gelu" in ended.stderr
 
 
 def test_a_name_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,9 @@ from benchmarks import pages, rows, table
 def row(ours: float, torch: float | None, **more: Any) -> rows.Row:
     times = {"aclnn": [ours] * 3 + [11]} | ({"torch": [torch] * 3 + [11]} if torch else {})
     facts = {"column": "given", "processor": "P", "cores": 2, "versions": {"torch": "2"}, "threads": 2}
-    return facts | {"operator": "elu", "shape": "large", "dtype": "float32", "times": times, "work": {}} | more
+    return (
+        facts | {"operator": "elu", "shape": "large", "dtype": "float32", "times": times, "work": {}, "load": 0} | more
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,12 @@ def test_a_process_without_torch_counts_for_our_time_only() -> None:
     assert line.ratio == line.high == pytest.approx(0.25)
     assert line.seconds == 2.0
     assert table.lines([row(1.0, None)]) == []
+
+
+def test_rows_that_others_disturbed_are_left_out_unless_most_are() -> None:
+    found = [row(0.5, 1.0), row(0.6, 1.0), row(9.0, 1.0, load=1.2)]
+    assert table.lines(found)[0].high == pytest.approx(0.6)
+    assert table.lines([*found, row(8.0, 1.0, load=1.0)])[0].high == pytest.approx(9.0)
 
 
 def test_others_are_compared_by_medians_over_the_processes() -> None:

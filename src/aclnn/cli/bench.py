@@ -22,7 +22,7 @@ Names = Annotated[
 def bench(
     names: Names = None,
     processes: Annotated[int, typer.Option(help="Processes per name: a ratio has its range over them.")] = 5,
-    seconds: Annotated[float, typer.Option(help="Seconds per shape and process.")] = 0.5,
+    seconds: Annotated[float, typer.Option(help="Seconds per shape and process.")] = 0.4,
     patience: Annotated[float, typer.Option(help="Seconds to wait for a quiet machine, per process.")] = 20.0,
     columns: Annotated[str, typer.Option(help="What to measure.")] = "given,fresh,growth,memory,once",
     only: Annotated[str, typer.Option(help="Names of shapes, separated by commas; none: all.")] = "",
