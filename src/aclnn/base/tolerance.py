@@ -64,7 +64,7 @@ def error_ratio(result: Array, exact: Array, terms: Terms, precision: Precision)
 
     NaN belongs where the exact value is NaN, and Inf of the same sign where it is Inf or beyond the range of the
     result: 0 marks agreement, inf the rest. Where Σ|terms| leaves the range of the compute dtype an intermediate may
-    have overflowed, so anything that is not finite is sound there.
+    have overflowed, so anything that is not finite is sound there; where it is NaN (base.ranges), also instead of Inf.
     """
     got, want = np.asarray(result).astype(np.float64), np.asarray(exact).astype(np.float64)
     total = np.asarray(terms.total, np.float64)
@@ -76,6 +76,7 @@ def error_ratio(result: Array, exact: Array, terms: Terms, precision: Precision)
         agrees = np.isnan(got) & np.isnan(want)
         agrees |= np.isinf(got) & may_be_infinite & (np.sign(got) == np.sign(want))
         agrees |= ~np.isfinite(got) & may_overflow
+        agrees |= np.isnan(total) & (np.isfinite(want) | (np.isinf(want) & ~np.isfinite(got)))
         ratio = np.where(agrees, 0.0, np.where(np.isnan(ratio), np.inf, ratio))
         must_be_infinite = np.abs(want) - allowed > precision.largest * (1 + precision.roundings[-1].unit)
         return np.where(must_be_infinite & np.isfinite(got) & ~may_overflow, np.inf, ratio)

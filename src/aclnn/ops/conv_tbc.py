@@ -22,6 +22,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
 from aclnn.base.taps import meetings
 from aclnn.base.tensor import dense
@@ -142,9 +143,13 @@ def conv_tbc_backward_terms(
     grad_output: Array, input: Array, weight: Array, bias: Array, pad: int, cube_math_type: int = KEEP
 ) -> tuple[Terms, Terms, Terms]:
     """The same sums over absolute values, and how many terms each has at most."""
-    g, x, w = (np.abs(a) for a in cube_inputs(cube_math_type, grad_output, input, weight))
-    of_input, of_weight, _ = conv_tbc_backward_reference(g, x, w, bias, pad)
-    of_bias = np.abs(grad_output.astype(np.float64)).sum(axis=(0, 1))
+
+    def sums(g: Array, x: Array, w: Array, unrounded: Array) -> tuple[Array, ...]:
+        of_input, of_weight, _ = conv_tbc_backward_reference(g, x, w, bias, pad)
+        return of_input, of_weight, unrounded.sum(axis=(0, 1))
+
+    seen = cube_inputs(cube_math_type, grad_output, input, weight)
+    of_input, of_weight, of_bias = sums_of_sizes(sums, *seen, grad_output.astype(np.float64))
     (taps, _, out_channels), (steps, batch, _) = weight.shape, grad_output.shape
     rows = (steps * batch,)
     return Terms(of_input, (taps * out_channels,)), Terms(of_weight, rows), Terms(of_bias, rows)
@@ -267,8 +272,11 @@ def conv_tbc_reference(input: Array, weight: Array, bias: Array, pad: int, cube_
 
 def conv_tbc_terms(input: Array, weight: Array, bias: Array, pad: int, cube_math_type: int = KEEP) -> Terms:
     """The same sum over absolute values, and how many terms it has at most."""
-    x, w = (np.abs(a) for a in cube_inputs(cube_math_type, input, weight))
-    total = conv_tbc_reference(x, w, np.abs(bias.astype(np.float64)), pad)
+
+    def sums(x: Array, w: Array, b: Array) -> tuple[Array]:
+        return (conv_tbc_reference(x, w, b, pad),)
+
+    (total,) = sums_of_sizes(sums, *cube_inputs(cube_math_type, input, weight), bias.astype(np.float64))
     return Terms(total, (weight.shape[0] * weight.shape[1] + 1,))
 
 

@@ -19,9 +19,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
 from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
 from aclnn.base.taps import every_tap, meetings, output_size, taps_first, taps_last
 from aclnn.base.tensor import dense
@@ -31,7 +33,6 @@ from aclnn.contract.expr import At, Attr, Dim, Dims, Promoted
 from aclnn.contract.model import Op, bool_array, int_array, number, tensor_in, tensor_out
 from aclnn.contract.rule import Stage
 from aclnn.contract.words import equal, length, same_format, same_rank, when
-
 from aclnn.ops.convolution_rules import (
     ATTRIBUTES,
     BIAS_FORMATS,
@@ -197,14 +198,16 @@ def convolution_backward_terms(
     grad_output: Array, input: Array, weight: Array, cube_math_type: int = KEEP, **attributes: Any
 ) -> tuple[Terms | None, ...]:
     """The same sums over absolute values, and how many terms each has at most."""
-    g, x, w = (np.abs(a) for a in cube_inputs(cube_math_type, grad_output, input, weight))
-    of_input, of_weight, of_bias = convolution_backward_reference(g, x, w, **attributes)
-    if of_bias is not None:
-        of_bias = _channel_sums(np.abs(grad_output.astype(np.float64)))
+
+    def sums(g: Array, x: Array, w: Array, unrounded: Array) -> tuple[Array | None, ...]:
+        of_input, of_weight, of_bias = convolution_backward_reference(g, x, w, **attributes)
+        return of_input, of_weight, None if of_bias is None else _channel_sums(unrounded)
+
+    g, x, w = cube_inputs(cube_math_type, grad_output, input, weight)
+    totals = sums_of_sizes(sums, g, x, w, grad_output.astype(np.float64))
     channels, taps = g.shape[1] // attributes["groups"], math.prod(w.shape[2:])
     outputs, inputs = (len(a) * math.prod(a.shape[2:]) for a in (g, x))
     counts = channels * taps, inputs if attributes["transposed"] else outputs, outputs
-    totals = (of_input, of_weight, of_bias)
     return tuple(None if t is None else Terms(t, (k,)) for t, k in zip(totals, counts, strict=True))
 
 

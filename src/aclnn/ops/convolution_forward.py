@@ -13,9 +13,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
 from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
 from aclnn.base.taps import every_tap, meetings, output_size, taps_first
 from aclnn.base.tolerance import Terms
@@ -25,7 +27,6 @@ from aclnn.contract.expr import Attr, Dim, Either, Formula, Limited, Promoted
 from aclnn.contract.model import Op, number, tensor_in, tensor_out
 from aclnn.contract.rule import Stage
 from aclnn.contract.words import between, same_format, same_rank, when
-
 from aclnn.ops.convolution import channels_last, channels_second, convolution_backward_case, flat
 from aclnn.ops.convolution_rules import (
     ATTRIBUTES,
@@ -142,10 +143,14 @@ def convolution_terms(
     input: Array, weight: Array, bias: Array | None, cube_math_type: int = KEEP, **attributes: Any
 ) -> Terms:
     """The same sum over absolute values, and how many terms it has at most."""
-    x, w = (np.abs(a) for a in cube_inputs(cube_math_type, input, weight))
-    b = None if bias is None else np.abs(bias.astype(np.float64))
+
+    def sums(x: Array, w: Array, *biases: Array) -> tuple[Array]:
+        return (convolution_reference(x, w, *(biases or (None,)), **attributes),)
+
+    biases = () if bias is None else (bias.astype(np.float64),)
+    (total,) = sums_of_sizes(sums, *cube_inputs(cube_math_type, input, weight), *biases)
     channels = input.shape[1] // attributes["groups"]
-    return Terms(convolution_reference(x, w, b, **attributes), (channels * math.prod(weight.shape[2:]) + 1,))
+    return Terms(total, (channels * math.prod(weight.shape[2:]) + 1,))
 
 
 def convolution_case(

@@ -21,6 +21,7 @@ import numpy as np
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.geometry import Array
 from aclnn.base.product import DEFAULT, Product
+from aclnn.base.ranges import Size, product_total
 from aclnn.base.scalar import scalar as number
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.base.tolerance import Terms
@@ -141,14 +142,16 @@ def elu_backward_reference(
 def elu_backward_terms(
     grad_output: Array, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Array
 ) -> Terms:
-    """exp magnifies the rounding of its argument z by |z| and may be subnormal; the sum y + alpha·scale cancels."""
+    """exp magnifies the rounding of its argument z by |z|; the sum y + alpha·scale cancels."""
     g, x = np.abs(grad_output.astype(np.float64)), self_or_result.astype(np.float64)
+    factors = [Size.of(factor) for factor in (g, input_scale, alpha, scale)]
     if is_result:
-        otherwise = g * abs(input_scale) * (np.abs(x) + abs(alpha * scale))
+        sizes = np.abs(x) + abs(alpha * scale)
+        otherwise = product_total(*factors[:2], Size.computed(x + alpha * scale, sizes))
     else:
         z = x * input_scale
         magnified = np.exp(z) * (1 + np.minimum(np.abs(z), 1000))  # beyond, exp is 0 or inf: no 0·inf at z = −inf
-        otherwise = g * abs(input_scale * alpha * scale) * (magnified + 2.0**-126)
+        otherwise = product_total(*factors, Size.computed(np.exp(z), magnified))
     return Terms(np.where(x > 0, g * abs(scale), otherwise))
 
 
@@ -195,11 +198,11 @@ def elu_reference(input: Array, alpha: float, scale: float, input_scale: float) 
 
 
 def elu_terms(input: Array, alpha: float, scale: float, input_scale: float) -> Terms:
-    """expm1 magnifies the rounding of its argument z by |z|·exp(z) and may be subnormal."""
+    """expm1 magnifies the rounding of its argument z by |z|·exp(z)."""
     x = input.astype(np.float64)
     z = x * input_scale
-    magnified = np.exp(z) * np.minimum(np.abs(z), 1000)  # no 0·inf at z = −inf
-    otherwise = abs(alpha * scale) * (np.abs(np.expm1(z)) + magnified + 2.0**-126)
+    magnified = np.abs(np.expm1(z)) + np.exp(z) * np.minimum(np.abs(z), 1000)  # no 0·inf at z = −inf
+    otherwise = product_total(Size.of(alpha), Size.of(scale), Size.computed(np.expm1(z), magnified))
     return Terms(np.where(x > 0, np.abs(scale * x), otherwise))
 
 

@@ -26,6 +26,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.ranges import finite_or_unknown
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.advice import Advice
@@ -224,7 +225,10 @@ def lstm_backward_reference(**given: Any) -> tuple[Array, Array, Array, list[Arr
 
 def lstm_backward_terms(**given: Any) -> tuple[Terms, Terms, Terms, list[Terms]]:
     dx, dh_prev, dc_prev, dparams = BackwardErrors(**given).gradients()
-    measured = Terms.measured
+
+    def measured(errors: Array) -> Terms:
+        return Terms.measured(finite_or_unknown(errors))
+
     return measured(dx), measured(dh_prev), measured(dc_prev), [measured(error) for error in dparams]
 
 

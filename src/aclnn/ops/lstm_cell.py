@@ -21,6 +21,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.ranges import TINIEST, Size, beyond_range, nearest_zero, passed_on, product_total, sum_total
 from aclnn.base.sums import sum_rows
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.base.tolerance import Terms
@@ -115,22 +116,33 @@ thnn_fused_lstm_cell_backward = Op(
 
 
 def cell_gradients(
-    grad_h: Array, grad_c: Array, c_prev: Array, gates: Sequence[Array], tanh_c: Array, absolute: bool = False
+    grad_h: Array, grad_c: Array, c_prev: Array, gates: Sequence[Array], tanh_c: Array
 ) -> tuple[Array, Array]:
-    """One step backwards: the gradients of the gates before activation, side by side, and of the cell state before.
-
-    With `absolute`, grad_h and grad_c are sums of absolute values and so are the results: every factor enters
-    without its sign, and 1 − x², which cancels, as 1 + x².
-    """
+    """One step backwards: the gradients of the gates before activation, side by side, and of the cell state before."""
     i, f, g, o = gates
-    size = np.abs if absolute else np.positive
-    sign = 1 if absolute else -1
-    dc = grad_h * size(o) * (1 + sign * tanh_c**2) + grad_c
-    di = dc * size(g * i * (1 - i))
-    df = dc * size(c_prev * f * (1 - f))
-    dg = dc * size(i) * (1 + sign * g**2)
-    do = grad_h * size(tanh_c * o * (1 - o))
-    return np.concatenate([di, df, dg, do], axis=-1), dc * size(f)
+    dc = grad_h * o * (1 - tanh_c**2) + grad_c
+    di = dc * (g * i * (1 - i))
+    df = dc * (c_prev * f * (1 - f))
+    dg = dc * i * (1 - g**2)
+    do = grad_h * (tanh_c * o * (1 - o))
+    return np.concatenate([di, df, dg, do], axis=-1), dc * f
+
+
+def cell_gradient_totals(
+    grad_h: Array, grad_c: Array, c_prev: Array, gates: Sequence[Array], tanh_c: Array
+) -> tuple[Array, Array]:
+    """Σ|terms| behind those gradients: every factor enters without its sign, and 1 − x², which cancels, as 1 + x²."""
+    i, f, g, o = gates
+    slope_c, slope_g = (Size.computed(1 - x**2, 1 + x**2) for x in (tanh_c, g))
+    made = product_total(Size.of(grad_h), Size.of(o), slope_c)
+    dc = Size.computed(grad_h * o * (1 - tanh_c**2) + grad_c, made + np.abs(grad_c))
+    products = [
+        (dc, Size.of(g), Size.of(i), Size.of(1 - i)),
+        (dc, Size.of(c_prev), Size.of(f), Size.of(1 - f)),
+        (dc, Size.of(i), slope_g),
+        (Size.of(grad_h), Size.of(tanh_c), Size.of(o), Size.of(1 - o)),
+    ]
+    return np.concatenate([product_total(*p) for p in products], axis=-1), product_total(dc, Size.of(f))
 
 
 def thnn_fused_lstm_cell_backward_reference(
@@ -146,9 +158,8 @@ def thnn_fused_lstm_cell_backward_terms(
 ) -> tuple[Terms, Terms, Terms]:
     """A gate is a product behind the sum dc; the bias adds up the batch."""
     c_prev, tanh_c, gates = _wide(cx), np.tanh(_wide(cy)), np.split(_wide(storage), 4, axis=1)
-    grad_h, grad_c = np.abs(_wide(grad_hy)), np.abs(_wide(grad_cy))
-    grad_gates, grad_cx = cell_gradients(grad_h, grad_c, c_prev, gates, tanh_c, absolute=True)
-    return Terms(grad_gates, (2, 1)), Terms(grad_cx, (2, 1)), Terms(sum_rows(grad_gates), (2, 1, len(cx)))
+    grad_gates, grad_cx = cell_gradient_totals(_wide(grad_hy), _wide(grad_cy), c_prev, gates, tanh_c)
+    return Terms(grad_gates, (2, 1)), Terms(grad_cx, (2, 1)), Terms(sum_total(grad_gates), (2, 1, len(cx)))
 
 
 def _wide(array: Array | None) -> Array:
@@ -270,20 +281,36 @@ def sigmoid(a: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-a)))
 
 
-def cell_state_totals(
-    a_total: Array, gates: Sequence[Array], c_prev: Array, c_prev_total: Array, tanh_c: Array
-) -> tuple[list[Array], Array, Array]:
-    """Σ|terms| behind the gates, the cell state and the hidden state.
+def cell_state_totals(a: Array, a_total: Array, c_prev: Array, c_prev_total: Array) -> dict[str, Array]:
+    """Σ|terms| behind the gates i, f, g, o, the cell state c, its tanh and the hidden state h.
 
     An activation passes on the rounding of its argument, times its slope, and adds its own.
     """
-    i, f, g, o = gates
-    a_i, a_f, a_g, a_o = np.split(a_total, 4, axis=-1)
-    t_i, t_f, t_o = (gate * (1 - gate) * total + gate for gate, total in ((i, a_i), (f, a_f), (o, a_o)))
-    t_g = (1 - g**2) * a_g + np.abs(g)
+    (i, f, g, o), c, tanh_c = cell_states(a, c_prev)
+    a_i, a_f, a_g, a_o = np.split(nearest_zero(a, a_total), 4, axis=-1)
+    t_i, t_f, t_g, t_o = np.split(a_total, 4, axis=-1)
+    t_i, t_f, t_o = (
+        passed_on(_sigmoid_slope(near), total) + gate + _VANISHED
+        for near, total, gate in ((a_i, t_i, i), (a_f, t_f, f), (a_o, t_o, o))
+    )
+    t_g = passed_on(_tanh_slope(a_g), t_g) + np.abs(g)
     t_c = t_f * np.abs(c_prev) + f * c_prev_total + t_i * np.abs(g) + i * t_g
-    t_h = t_o * np.abs(tanh_c) + o * ((1 - tanh_c**2) * t_c + np.abs(tanh_c))
-    return [t_i, t_f, t_g, t_o], t_c, t_h
+    t_c = t_c + beyond_range(Size.computed(f, t_f), Size.computed(c_prev, c_prev_total))
+    t_tanh = passed_on(_tanh_slope(nearest_zero(c, t_c)), t_c) + np.abs(tanh_c)
+    t_h = t_o * np.abs(tanh_c) + o * t_tanh + TINIEST
+    return {"i": t_i, "f": t_f, "g": t_g, "o": t_o, "c": t_c, "tanhc": t_tanh, "h": t_h}
+
+
+_VANISHED = 2.0**-104
+"""1 / (1 + exp(−a)) is 0 in float32 below a = −88.7, where exp overflows and the sigmoid is still u times this."""
+
+
+def _sigmoid_slope(a: Array) -> Array:
+    return sigmoid(a) * sigmoid(-a)
+
+
+def _tanh_slope(a: Array) -> Array:
+    return np.asarray(1 - np.tanh(a) ** 2)
 
 
 def thnn_fused_lstm_cell_reference(
@@ -297,11 +324,10 @@ def thnn_fused_lstm_cell_reference(
 def thnn_fused_lstm_cell_terms(
     input_gates: Array, hidden_gates: Array, cx: Array, input_bias: Array | None, hidden_bias: Array | None
 ) -> tuple[Terms, Terms, Terms]:
-    parts = [_wide(part) for part in (input_gates, hidden_gates, input_bias, hidden_bias)]
-    gates, _, tanh_c = cell_states(sum(parts, np.zeros(())), _wide(cx))
-    a_total = sum(map(np.abs, parts), np.zeros(()))
-    t_gates, t_c, t_h = cell_state_totals(a_total, gates, _wide(cx), np.abs(_wide(cx)), tanh_c)
-    return Terms(t_h, (4, 2, 1)), Terms(t_c, (4, 2)), Terms(np.concatenate(t_gates, axis=1), (4,))
+    parts = np.stack(np.broadcast_arrays(*map(_wide, (input_gates, hidden_gates, input_bias, hidden_bias))))
+    totals = cell_state_totals(sum(parts), sum_total(np.abs(parts)), _wide(cx), np.abs(_wide(cx)))
+    gates = np.concatenate([totals[gate] for gate in "ifgo"], axis=1)
+    return Terms(totals["h"], (4, 2, 1)), Terms(totals["c"], (4, 2)), Terms(gates, (4,))
 
 
 def thnn_fused_lstm_cell_case(

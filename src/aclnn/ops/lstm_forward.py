@@ -19,6 +19,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.product import CPU, DEFAULT, Product
+from aclnn.base.ranges import finite_or_unknown
 from aclnn.base.tensor import TensorSpec
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
@@ -176,7 +177,7 @@ lstm = Op(
 )
 
 Lists = dict[str, Array]
-"""The saved states of one layer and direction by name, [T, B, H] each."""
+"""The states of one layer and direction by name, [T, B, H] each; and the gates before activation, "a"."""
 
 
 def lstm_reference(**given: Any) -> tuple[Any, ...]:
@@ -238,10 +239,11 @@ class _Forward:
     def one_direction(self, k: int, x: Array) -> Lists:
         w_ih, w_hh, *biases = self.params[k]
         a = x @ w_ih.T + sum(biases)
-        kept = {name: np.zeros((*x.shape[:2], w_hh.shape[1])) for name in SAVED}
+        kept = {name: np.zeros((*x.shape[:2], w_hh.shape[1])) for name in SAVED} | {"a": np.zeros(a.shape)}
         for t in self.steps(k):
-            (i, f, g, o), c, tanhc = cell_states(a[t] + self.h[k] @ w_hh.T, self.c[k])
-            now = dict(zip(SAVED, (i, g, f, o, o * tanhc, c, tanhc), strict=True))
+            before = a[t] + self.h[k] @ w_hh.T
+            (i, f, g, o), c, tanhc = cell_states(before, self.c[k])
+            now = dict(zip((*SAVED, "a"), (i, g, f, o, o * tanhc, c, tanhc, before), strict=True))
             for name, value in now.items():
                 kept[name][t] = np.where(self.active[t], value, 0)
             self.h[k] = np.where(self.active[t], now["h"], self.h[k])
@@ -272,12 +274,10 @@ class _Forward:
         a = x @ w_ih.T + sum(biases)
         kept, c_prev = {name: np.zeros_like(states[name]) for name in SAVED}, self.hx[1][k]
         for t in self.steps(k):
-            gates, tanhc = [states[gate][t] for gate in "ifgo"], states["tanhc"][t]
-            (i, f, g, o), t_c, t_h = cell_state_totals(a[t] + h @ w_hh.T, gates, c_prev, c, tanhc)
-            t_tanhc = (1 - tanhc**2) * t_c + np.abs(tanhc)
-            for name, value in zip(SAVED, (i, g, f, o, t_h, t_c, t_tanhc), strict=True):
-                kept[name][t] = np.where(self.active[t], value, 0)
-            h[...], c[...] = np.where(self.active[t], t_h, h), np.where(self.active[t], t_c, c)
+            now = cell_state_totals(states["a"][t], finite_or_unknown(a[t] + h @ w_hh.T), c_prev, c)
+            for name in SAVED:
+                kept[name][t] = np.where(self.active[t], now[name], 0)
+            h[...], c[...] = (np.where(self.active[t], now[n], old) for n, old in (("h", h), ("c", c)))
             c_prev = np.where(self.active[t], states["c"][t], c_prev)
         return kept
 

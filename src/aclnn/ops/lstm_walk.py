@@ -9,7 +9,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.base.sums import sum_rows
-from aclnn.ops.lstm_cell import cell_gradients
+from aclnn.ops.lstm_cell import cell_gradient_totals, cell_gradients
 
 
 class Trace(NamedTuple):
@@ -136,7 +136,7 @@ class BackwardErrors(Backward):
             gates = [gate[t] for gate in self.gates[k]]
             here = (c_prev[t], gates, self.tanhc[k][t])
             came = cell_spread(np.hypot(dy[t], self.dh[k]), self.dc[k], *here)
-            made = cell_gradients(np.abs(true.grad_h[t]), np.abs(true.grad_c[t]), *here, absolute=True)
+            made = cell_gradient_totals(true.grad_h[t], true.grad_c[t], *here)
             g, dc = (old + _CELL * new for old, new in zip(came, made, strict=True))
             errors[t] = np.where(self.active[t], g, 0)
             self.pass_on(k, t, product_error(g, true.grad_gates[t], w_hh, passed), dc)
