@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sized
 from typing import TypeVar
 
+from rich.box import SIMPLE
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.progress import track
@@ -19,13 +20,14 @@ errors = Console(stderr=True)
 
 
 def print_table(rows: Rows, title: str = "") -> None:
-    """A ruled table on a terminal; aligned plain lines otherwise, for logs."""
+    """A table with room for words on a terminal; aligned plain lines otherwise, for logs."""
     head, body = rows
     if not console.is_terminal:
         print(f"{title}:" if title else "", end="\n" if title else "")
         _print_plain([head, *body])
         return
-    table = Table(*head, title=title or None, title_justify="left", header_style="bold")
+    table = Table(*head, title=title or None, title_justify="left", header_style="bold", box=SIMPLE)
+    table.padding = (0, 1, 0, 0)
     for row in body:
         table.add_row(*row)
     console.print(table)

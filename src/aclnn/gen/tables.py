@@ -48,7 +48,7 @@ def _argument(op: Op, arg: Arg, lang: str) -> tuple[str, ...]:
     first = (arg.name, role, arg.en if lang == "en" else arg.zh, _notes(op, arg, lang))
     if not arg.is_tensor:
         return *first, C_TYPES[arg.kind], "-", "-", "-"
-    return *first, _dtypes(op, arg), _formats(arg), _ranks(arg), "×" if arg.contiguous_documented else "√"
+    return *first, _dtypes(op, arg), _formats(arg, lang), _ranks(arg), "×" if arg.contiguous_documented else "√"
 
 
 # What a note says of a rule about an argument, by kind of rule; conditions and formulas are in the table of rules.
@@ -83,9 +83,9 @@ def _dtypes(op: Op, arg: Arg) -> str:
     return ", ".join(d.acl_name for d in widest)
 
 
-def _formats(arg: Arg) -> str:
+def _formats(arg: Arg, lang: str) -> str:
     seen = dict.fromkeys(str(f) for rank, choices in arg.formats if rank in arg.ranks for f in choices)
-    return ", ".join(seen) or "ND, …"
+    return ", ".join(seen) or {"en": "any", "zh": "任意"}[lang]
 
 
 def _ranks(arg: Arg) -> str:
