@@ -21,12 +21,12 @@ from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.sound import judge
 from aclnn.kernels import convolution_fast, convolution_layouts, onednn
-from aclnn.kernels.convolution_program import LAYOUTS
+from aclnn.kernels.convolution_program import OF_DATA, OF_WEIGHTS, PLAIN, PRODUCTS
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from tests.harness import assert_sound, bits, call
 
 pytest.importorskip("numba")
-PAIRS = list(itertools.product(LAYOUTS, LAYOUTS))
+PAIRS = list(itertools.product(OF_DATA, OF_WEIGHTS))
 SPECIAL = [np.nan, np.inf, -np.inf]
 
 
@@ -124,6 +124,30 @@ def test_large_positive_sums_are_within_the_bound(dtype: DType) -> None:
     call(case, filled, engine="fast")
     for output in judge(case.op, case.call, views(filled, case.op)):
         assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("size", [(60,), (9, 8), (3, 4, 5)], ids=str)
+def test_one_tap_as_matrix_products(size: tuple[int, ...], transposed: bool, layouts: Any) -> None:
+    layouts((PLAIN, PRODUCTS))
+    case = convolution_backward_case(
+        batch=3, in_channels=40, out_channels=48, size=size, kernel=1, padding=0, transposed=transposed, product=CPU
+    )
+    assert_sound(case, "fast")
+    *_, parts = convolution_fast.programs._made.values()
+    assert len({p for p, _ in parts.program.steps[-3:]}) == 2, "two products, one that writes and one that adds"
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_bfloat16_depthwise_is_not_widened(stride: int) -> None:
+    """Its tensors go in and out as they are: the workspace has no float32 copies of them."""
+    case = convolution_backward_case(
+        in_channels=16, out_channels=16, groups=16, size=30, padding=1, stride=stride, dtype=BFLOAT16
+    )
+    assert_sound(case, "fast")
+    assert (convolution_fast.compute_dtype(case.call) is BFLOAT16) == onednn.library().has_avx512
+    dilated = convolution_backward_case(in_channels=16, out_channels=16, groups=16, dilation=2, dtype=BFLOAT16)
+    assert (convolution_fast.compute_dtype(dilated.call) is BFLOAT16) == onednn.library().has_bfloat16
 
 
 @pytest.mark.parametrize("transposed", [False, True])

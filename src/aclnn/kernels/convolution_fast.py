@@ -110,9 +110,21 @@ def _prepared(call: Call, threads: int, layouts: Layouts | None) -> Prepared:
 
 
 def compute_dtype(call: Call) -> DType:
-    """What the primitives compute in: bfloat16 where the processor multiplies it, else float32."""
-    native = promote(call[n].dtype for n in INPUTS) is BFLOAT16 and onednn.library().has_bfloat16
-    return BFLOAT16 if native else FLOAT32
+    """What the primitives compute in: bfloat16 where the processor multiplies it, or only loads it; else float32."""
+    if promote(call[n].dtype for n in INPUTS) is not BFLOAT16:
+        return FLOAT32
+    lib = onednn.library()
+    return BFLOAT16 if lib.has_bfloat16 or (lib.has_avx512 and _is_small_depthwise(call)) else FLOAT32
+
+
+def _is_small_depthwise(call: Call) -> bool:
+    """Whether oneDNN has primitives that load bfloat16, compute in float32 and store bfloat16, with any AVX-512.
+
+    They take half as long as conversions of whole tensors to float32 and back.
+    """
+    groups, (channels, each, *kernel) = call["groups"], call["weight"].shape
+    depthwise = groups == channels > each == 1
+    return depthwise and len(kernel) == 2 and max(kernel) <= 3 and max(call["dilation"]) == 1
 
 
 def rounding_of(call: Call) -> int:

@@ -57,11 +57,12 @@ def aligned(address: int) -> int:
 
 
 class Buffer(NamedTuple):
-    """A tensor of a program: at an offset of the workspace, or bound at every run."""
+    """A tensor of a program: at an offset of the workspace, or of another buffer, or bound at every run."""
 
     number: int
     layout: Layout
     offset: int | None
+    within: int | None = None  # the number of the buffer it is a part of
 
 
 class Program:
@@ -81,10 +82,14 @@ class Program:
         """Memory in the workspace, until it is released."""
         return self._add(layout, self.arena.reserve(layout.size))
 
+    def part(self, whole: Buffer, layout: Layout, start: int = 0) -> Buffer:
+        """Elements of another buffer, from a byte on, seen in another layout."""
+        return self._add(layout, start, whole.number)
+
     def release(self, *buffers: Buffer) -> None:
-        """Ends the life of scratch buffers; tensors are passed over."""
+        """Ends the life of scratch buffers; tensors and parts are passed over."""
         for buffer in buffers:
-            if buffer.offset is not None:
+            if buffer.offset is not None and buffer.within is None:
                 self.arena.release(buffer.offset, buffer.layout.size)
 
     def laid_out(self, source: Buffer, layout: Layout) -> Buffer:
@@ -105,8 +110,8 @@ class Program:
             self.release(given[SCRATCHPAD])
         self.steps.append((primitive, given))
 
-    def _add(self, layout: Layout, offset: int | None) -> Buffer:
-        buffer = Buffer(len(self.buffers), layout, offset)
+    def _add(self, layout: Layout, offset: int | None, within: int | None = None) -> Buffer:
+        buffer = Buffer(len(self.buffers), layout, offset, within)
         self.buffers.append(buffer)
         return buffer
 
@@ -158,7 +163,8 @@ class Session:
         ]
         self._at: list[int] = [0] * len(program.buffers)
         self.steps = [(p, self._arguments(given)) for p, given in program.steps]
-        self._inner = [b for b in program.buffers if b.offset is not None]
+        self._inner = [b for b in program.buffers if b.offset is not None and b.within is None]
+        self._parts = [(b.number, b.within, b.offset or 0) for b in program.buffers if b.within is not None]
 
     def _arguments(self, given: Mapping[int, Buffer]) -> ctypes.Array[_Argument]:
         return (_Argument * len(given))(*(_Argument(which, self.memory[b.number]) for which, b in given.items()))
@@ -169,6 +175,8 @@ class Session:
             self._point(buffer.number, workspace + (buffer.offset or 0))
         for buffer, address in tensors:
             self._point(buffer.number, address)
+        for number, whole, start in self._parts:
+            self._point(number, self._at[whole] + start)
 
     def forget(self, buffer: Buffer) -> None:
         """Says that others have pointed a buffer elsewhere."""
