@@ -44,17 +44,18 @@ class Problem(NamedTuple):
 
 
 class Slabs:
-    """The products, and where in its tensor each slab begins, in elements."""
+    """The products over slabs of the tensors."""
 
     def __init__(self, problem: Problem):
-        self.bindings: list[tuple[Buffer, str, int]] = []
         self._problem = p = problem
         of_input, of_weight = p.times * p.batch * p.in_channels, p.kernel * p.in_channels * p.out_channels
         counts = p.steps * p.batch * p.out_channels, of_input, of_weight, of_input, of_weight
+        self.uncovered: list[tuple[int, int]] = []  # steps of gradInput, first and end, that no product writes anew
         with onednn.library().limits.held_at(p.threads):
             self.program = Program(p.threads)
             copies = zip(NAMES, counts, p.copied, strict=True)
             self.offsets = {n: self.program.arena.reserve(4 * count) if on else None for n, count, on in copies}
+            self.tensors = {n: self.program.tensor(_matrix(1, count)) for n, count in zip(NAMES, counts, strict=True)}
             turned = [self._turned_weight(k) for k in range(p.kernel)]
             for first in range(0, p.times, max(1, BLOCK // p.batch)):
                 self._add_block(first, min(p.times, first + max(1, BLOCK // p.batch)), turned)
@@ -62,9 +63,7 @@ class Slabs:
                 self._add_weight(k, u, i)
 
     def _slab(self, name: str, start: int, layout: Layout) -> Buffer:
-        buffer = self.program.tensor(layout)
-        self.bindings.append((buffer, name, start))
-        return buffer
+        return self.program.part(self.tensors[name], layout, 4 * start)
 
     def _turned_weight(self, k: int) -> Buffer:
         """weight[k] as [out channels, in channels], beginning a cache line."""
@@ -74,17 +73,21 @@ class Slabs:
         return self.program.laid_out(given, strided(FLOAT32, dims, (dims[1], 1)))
 
     def _add_block(self, first: int, end: int, turned: list[Buffer]) -> None:
-        """gradInput of the steps first … end − 1, added to what it has."""
+        """gradInput of the steps first … end − 1: a tap that meets them all writes, the others add."""
         p = self._problem
-        for weight, (u, i) in zip(turned, p.taps(), strict=True):
-            start, stop = max(first, i.start), min(end, i.stop)
+        met = [(max(first, i.start), min(end, i.stop), u.start - i.start) for u, i in p.taps()]
+        order = sorted(range(p.kernel), key=lambda k: met[k][:2] != (first, end))
+        covered = met[order[0]][:2] == (first, end)
+        if not covered:
+            self.uncovered.append((first, end))
+        for k in order:
+            start, stop, shift = met[k]
             if start < stop:
                 rows = (stop - start) * p.batch
-                a = self._rows("self", start - i.start + u.start, rows, p.out_channels)
+                a = self._rows("self", start + shift, rows, p.out_channels)
                 c = self._rows("gradInput", start, rows, p.in_channels)
-                self.program.execute(
-                    matmul(a.layout, weight.layout, c.layout, add=True), {SRC: a, WEIGHTS: weight, DST: c}
-                )
+                product = matmul(a.layout, turned[k].layout, c.layout, add=not covered or k != order[0])
+                self.program.execute(product, {SRC: a, WEIGHTS: turned[k], DST: c})
 
     def _add_weight(self, k: int, u: slice, i: slice) -> None:
         """gradWeight[k]."""
@@ -114,7 +117,7 @@ class Plan:
     def __init__(self, call: Call, threads: int):
         g, x, w = (call[n] for n in NAMES[:3])
         rounding = call["cubeMathType"] if g.dtype is FLOAT32 else KEEP
-        ins = (entrance(s, FLOAT32, rounding, threads, on_line=True) for s in (g, x, w))
+        ins = (entrance(s, FLOAT32, rounding, threads, in_order=True, on_line=s is g) for s in (g, x, w))
         outs = (exit_(call[n], FLOAT32, threads, in_order=True) for n in NAMES[3:])
         self.ports: dict[str, Port] = dict(zip(NAMES, (*ins, *outs), strict=True))
         copied = tuple(bool(port.copies) for port in self.ports.values())
@@ -154,7 +157,7 @@ class Execution:
         for name in NAMES[:3]:
             self._traffic.bring(name, given[name], places)
         self._clear(places)
-        self._session.bind(base, [(b, places[name] + 4 * start) for b, name, start in self._slabs.bindings])
+        self._session.bind(base, [(buffer, places[name]) for name, buffer in self._slabs.tensors.items()])
         self._session.run()
         for name in NAMES[3:]:
             self._traffic.take(name, given[name], places)
@@ -163,10 +166,11 @@ class Execution:
         self._bias.run()
 
     def _clear(self, places: dict[str, int]) -> None:
-        """gradInput is added up, and a tap that meets only padding leaves its gradWeight alone."""
+        """Where every product adds, or there is none: a tap that meets only padding leaves its gradWeight alone."""
         p = self._problem
-        ctypes.memset(places["gradInput"], 0, 4 * p.times * p.batch * p.in_channels)
+        per_step, per_tap = 4 * p.batch * p.in_channels, 4 * p.in_channels * p.out_channels
+        for first, end in self._slabs.uncovered:
+            ctypes.memset(places["gradInput"] + first * per_step, 0, (end - first) * per_step)
         for k, (u, _) in enumerate(p.taps()):
             if u.start == u.stop:
-                size = 4 * p.in_channels * p.out_channels
-                ctypes.memset(places["gradWeight"] + k * size, 0, size)
+                ctypes.memset(places["gradWeight"] + k * per_tap, 0, per_tap)

@@ -24,13 +24,16 @@ class Port(NamedTuple):
     only_off_line: bool = False  # the copy is made only if the memory does not begin a cache line
 
 
-def entrance(spec: TensorSpec, dtype: DType, rounding: int, threads: int, on_line: bool = False) -> Port:
-    """A port for an input; `on_line` for one that is read much faster if it begins a cache line."""
+def entrance(
+    spec: TensorSpec, dtype: DType, rounding: int, threads: int, in_order: bool = False, on_line: bool = False
+) -> Port:
+    """A port for an input; `in_order` if the program can only read it contiguously, `on_line` if it also reads it much
+    faster where it begins a cache line."""
     copy = dense(dtype, spec.shape)
     if spec.dtype is dtype and rounding == KEEP:
         if on_line and spec.is_contiguous:
             return Port(spec, copy.strides, (convert.plan(spec, copy, threads),), only_off_line=True)
-        if not on_line and is_dense(spec):
+        if not on_line and (spec.is_contiguous if in_order else is_dense(spec)):
             return Port(spec, _steps(spec), ())
     if rounding == KEEP:
         return Port(spec, copy.strides, (convert.plan(spec, copy, threads),))
