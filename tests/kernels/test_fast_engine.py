@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import threading
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
 
 import aclnn
 from aclnn import ops
-from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.contract.cases import Case, fill
 from aclnn.kernels import jit
-from aclnn.ops.conv_tbc import conv_tbc_backward_case
 from aclnn.ops.convolution import convolution_backward_case
 from aclnn.ops.elu import elu_backward_case
 from aclnn.ops.lstm import lstm_backward_case
-from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
 from tests.harness import assert_sound, bits, call
+from tests.kernels.cases import LARGE, executor
 
 pytest.importorskip("numba")
 
@@ -27,18 +24,6 @@ BACKWARD = [op for op in ops.all_ops() if op.name.endswith("Backward")]
 CASES = [pytest.param(c, id=f"{op.name}-{i}-{c.note}") for op in BACKWARD for i, c in enumerate(ops.cases(op))]
 REASONS = ("it takes", "empty", "do not lie side by side", "none is wanted", "gradBias alone", "one of float32")
 
-LARGE = [
-    *(elu_backward_case((67, 1031), 1.3, 0.7, 1.1, dtype=d) for d in (FLOAT32, FLOAT16, BFLOAT16)),
-    *(thnn_fused_lstm_cell_backward_case(70, 130, dtype=d) for d in (FLOAT32, FLOAT16)),
-    *(
-        convolution_backward_case(batch=4, in_channels=24, out_channels=32, size=14, padding=1, dtype=d)
-        for d in (FLOAT32, FLOAT16, BFLOAT16)
-    ),
-    *(conv_tbc_backward_case(50, 4, 24, 32, 3, 1, dtype=d) for d in (FLOAT32, FLOAT16, BFLOAT16)),
-    *(lstm_backward_case(9, 6, 20, 40, 2, True, dtype=d) for d in (FLOAT32, FLOAT16)),
-    lstm_backward_case(9, 6, 20, 40, batch_first=True, lengths=(9, 8, 8, 4, 1, 0)),
-    lstm_backward_case(12, 1, 30, 70),
-]
 NAMES = [f"{c.op.python}-{i}" for i, c in enumerate(LARGE)]
 
 
@@ -69,12 +54,6 @@ def test_large_cases_are_taken_and_right(case: Case, threads: int) -> None:
     with aclnn.threads(threads):
         assert_sound(case, "fast", seed=threads)
         assert executor(case, fill(case)).kernel in ("onednn", "numba")
-
-
-def executor(case: Case, filled: dict[str, Any], engine: str = "auto") -> aclnn.Executor:
-    given = {a.name: filled[a.name] for a in case.op.inputs}
-    out = tuple(filled[a.name] for a in case.op.outputs)
-    return getattr(aclnn, case.op.python)._plan(given, out, case.product, engine, True)
 
 
 @pytest.mark.parametrize("case", LARGE, ids=NAMES)
