@@ -9,6 +9,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # One worker per core: the libraries we compare with stay on one thread, our own kernels keep their two.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", ACLNN_NUM_THREADS="2")
 
+# Threads that wait soon sleep: on a machine that others use too, spinning ones keep their mates from running (tests of
+# repeated parallel runs took 5 times as long).
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
 import pytest
 from hypothesis import HealthCheck, settings
 
