@@ -87,7 +87,8 @@ def _of_torch(tensor: Any) -> Array:
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or not tensor.is_cpu or tensor.is_neg():
         raise TypeError
     if tensor.dtype is torch.bfloat16:
-        array: Array = np.from_dlpack(_Lent(tensor.detach().view(torch.int16))).view(BFLOAT16.numpy)
+        plain = tensor.detach() if tensor.requires_grad else tensor
+        array: Array = np.from_dlpack(_Lent(plain.view(torch.int16))).view(BFLOAT16.numpy)
     else:
         array = np.from_dlpack(_Lent(tensor))
     size = array.nbytes if tensor.is_contiguous() else _reach(array)
