@@ -39,11 +39,12 @@ class Candidate:
             self.seconds, self.times = first, [first]
             return
         self.seconds = _seconds(call)
-        if self.seconds < LONG:
+        if self.seconds < COLD:
             self.seconds = min(self.seconds, _seconds(call), _seconds(call))
-        # a long call that had nothing to set up counts from the start
-        self.times = [first, self.seconds] if self.seconds > LONG and first < 1.2 * self.seconds else []
         self.repeats = max(1, int(LEAST / max(self.seconds, 1e-7)))
+        self.times = [self.seconds] if self.seconds > COLD else []
+        if self.seconds > LONG and first < 1.2 * self.seconds:  # nothing was set up: it counts
+            self.times.append(first)
 
     @property
     def cost(self) -> float:
@@ -81,7 +82,7 @@ def readings(candidates: dict[str, Candidate], seconds: float) -> dict[str, int]
     """How many readings of each fit into the time; the slow ones may not eat that of the others."""
     first = next(iter(candidates.values())).seconds
     near = {name: c for name, c in candidates.items() if c.seconds <= FAR * first}
-    least = 11 if first < LONG else 5
+    least = 11 if first < LONG else 5 if first < 5 * LONG else 3
     many = min(MOST, max(least, int(seconds / sum(c.cost for c in near.values()))))
     fits = {name: int(seconds / 3 / c.cost) for name, c in candidates.items()}
     few = {name: min(many, max(2 if c.seconds < ENDLESS else 1, fits[name])) for name, c in candidates.items()}

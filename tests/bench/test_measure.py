@@ -72,12 +72,13 @@ def test_a_slow_candidate_eats_no_minutes_and_ours_keep_their_readings(clock: Cl
 
 def test_ours_are_timed_again_however_long_they_take(clock: Clock) -> None:
     found, _ = compare({"aclnn": clock.call("aclnn", 5.0, 3.0), "torch": clock.call("torch", 3.0)}, 1.0)
-    assert found["aclnn"].readings >= 5
+    assert found["aclnn"].readings >= 3
     assert found["aclnn"].p50 == pytest.approx(3.0)
 
 
 def test_what_a_first_call_sets_up_is_not_counted(clock: Clock) -> None:
-    assert Candidate(clock.call("a", 1.0, 0.1), ours=True).times == []
+    assert Candidate(clock.call("a", 1.0, 0.1), ours=True).times == pytest.approx([0.1])
+    assert Candidate(clock.call("c", 1e-3), ours=True).times == []
     assert Candidate(clock.call("b", 0.1), ours=True).times == pytest.approx([0.1, 0.1])
 
 
