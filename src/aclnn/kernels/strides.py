@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import sys
 from collections.abc import Sequence
+
+import numpy as np
 
 from aclnn.base.geometry import Array
 
 
-def address(array: Array) -> int:
-    """Where an array's first element lies."""
+def _address_by_interface(array: Array) -> int:
     where: int = array.__array_interface__["data"][0]
     return where
+
+
+def _address_by_layout(array: Array) -> int:
+    """The same a microsecond sooner: in numpy's binary interface it is the first field of an array object."""
+    return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
+
+
+def _layout_is_known() -> bool:
+    sample = np.empty(1)
+    cpython = sys.implementation.name == "cpython"  # elsewhere id() is no address
+    return cpython and _address_by_layout(sample) == _address_by_interface(sample)
+
+
+address = _address_by_layout if _layout_is_known() else _address_by_interface
+"""Where an array's first element lies."""
 
 
 def merged(shape: Sequence[int], *strides: Sequence[int]) -> tuple[list[int], list[list[int]]]:
