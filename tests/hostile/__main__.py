@@ -1,7 +1,9 @@
-"""`make fuzz`: guided by coverage where atheris is installed, unguided otherwise."""
+"""`make fuzz`: first the C interface under sanitizers, then Python, guided by coverage where atheris is installed."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 import warnings
 
@@ -27,5 +29,14 @@ def main(seconds: int) -> None:
     atheris.Fuzz()
 
 
+def fuzz_c(seconds: int) -> None:
+    """In a process of its own: what it imports could not be instrumented any more."""
+    if shutil.which("g++") is None:
+        print("there is no g++: the C interface is not fuzzed")
+        return
+    subprocess.run([sys.executable, "-m", "tests.hostile.c_fuzz", str(seconds)], check=True)
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    fuzz_c(int(sys.argv[1]) // 2)
+    main(int(sys.argv[1]) - int(sys.argv[1]) // 2)

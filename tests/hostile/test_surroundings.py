@@ -52,18 +52,24 @@ def test_a_worker_that_is_ended_at_work_is_reported_and_what_is_queued_is_done()
         assert done.is_set()
 
 
+def use(stream: aclnn.Stream) -> None:
+    stream.submit(lambda: None)
+    stream.synchronize()
+
+
+def use_until_it_ends(stream: aclnn.Stream) -> None:
+    """The worker meets its end when it wakes up."""
+    for _ in range(1000):
+        use(stream)
+
+
 def test_a_worker_that_is_ended_while_it_waits_is_replaced() -> None:
     out = np.zeros_like(X)
     with aclnn.Stream() as stream:
-        stream.submit(lambda: None)
-        stream.synchronize()
-        worker = worker_of(stream)
-        end_thread(worker)
-        stream.submit(lambda: None)  # wakes it up, to meet its end
+        use(stream)
+        end_thread(worker_of(stream))
         with pytest.raises(SystemExit):
-            while True:
-                stream.submit(lambda: None)
-                stream.synchronize()
+            use_until_it_ends(stream)
         aclnn.elu.plan(X, out=out, engine="numpy").run(stream=stream)
     assert out.tobytes() == aclnn.elu(X, engine="numpy").tobytes()
 
@@ -106,7 +112,7 @@ def failing(execute: Any, after: int) -> Any:
 
 
 @pytest.mark.skipif(isinstance(onednn._found(), str), reason="needs oneDNN")
-@pytest.mark.parametrize("after", range(4))
+@pytest.mark.parametrize("after", range(2))
 def test_onednn_that_fails_half_way_is_a_code_and_the_next_call_is_right(
     after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,11 +127,7 @@ def test_onednn_that_fails_half_way_is_a_code_and_the_next_call_is_right(
     functions = onednn.library().functions
     with monkeypatch.context() as patch:
         patch.setattr(functions, "dnnl_primitive_execute", failing(functions.dnnl_primitive_execute, after))
-        try:
-            found = [g.tobytes() for g in gradients()]
-        except aclnn.AclnnError as error:
-            assert error.code in (361001, 561000)
-            assert "out of memory" in error.message
-        else:
-            assert found == expected  # it needed no more than these
+        with pytest.raises(aclnn.AclnnError, match="out of memory") as refused:
+            gradients()
+    assert refused.value.code in (361001, 561000)
     assert [g.tobytes() for g in gradients()] == expected

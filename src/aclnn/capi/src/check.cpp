@@ -122,7 +122,10 @@ void check_free(const char* function, const Block& block) {
 void remember_run(const void* executor) {
   if (!checking()) return;
   std::lock_guard<std::mutex> hold(check_lock());
-  memory().executors_that_ran.insert(executor);
+  try {
+    memory().executors_that_ran.insert(executor);
+  } catch (const std::bad_alloc&) {  // the work is queued: a second run then gets another sentence, nothing worse
+  }
 }
 
 bool has_run(const void* executor) {

@@ -20,6 +20,9 @@ struct Messages {
 // nothing is remembered any more, which these two plain values say without being destroyed themselves.
 thread_local Messages* messages = nullptr;
 thread_local bool thread_is_ending = false;
+thread_local bool sentence_was_lost = false;
+
+constexpr char kLost[] = "out of memory; so much that the sentence about it is lost.";
 
 struct Reaper {
   ~Reaper() {
@@ -40,15 +43,38 @@ Messages* messages_of_this_thread() {
 
 }  // namespace
 
-int fail(int code, const std::string& sentence) {
-  if (Messages* mine = messages_of_this_thread()) {
-    mine->newest_first.push_front(sentence);
-    if (mine->newest_first.size() > kMostRemembered) mine->newest_first.pop_back();
+int fail(int code, const std::string& sentence) noexcept {
+  try {
+    if (sentence.empty()) throw std::bad_alloc();  // there was no memory for it
+    if (Messages* mine = messages_of_this_thread()) {
+      mine->newest_first.push_front(sentence);
+      if (mine->newest_first.size() > kMostRemembered) mine->newest_first.pop_back();
+    }
+  } catch (const std::exception&) {
+    sentence_was_lost = true;
   }
   return code;
 }
 
-int fail(const Outcome& outcome) { return outcome.ok() ? 0 : fail(outcome.code, outcome.sentence); }
+int fail(const Outcome& outcome) noexcept { return outcome.ok() ? 0 : fail(outcome.code, outcome.sentence); }
+
+int fail_no_memory(const char* function) noexcept {
+  try {
+    return fail(ACL_ERROR_BAD_ALLOC, std::string(function) + ": out of memory.");
+  } catch (const std::exception&) {
+    sentence_was_lost = true;
+    return ACL_ERROR_BAD_ALLOC;
+  }
+}
+
+int fail_with(const char* function, const std::exception& error) noexcept {
+  try {
+    return fail(ACL_ERROR_INTERNAL_ERROR, std::string(function) + ": " + error.what() + ".");
+  } catch (const std::exception&) {
+    sentence_was_lost = true;
+    return ACL_ERROR_INTERNAL_ERROR;
+  }
+}
 
 int fail_null(const char* function, const char* argument, int code) {
   return fail(code, std::string(function) + ": " + argument + " is null; it must be given.");
@@ -84,13 +110,16 @@ std::string text_of(const void* address) {
 using namespace aclnn_cpu;
 
 extern "C" const char* aclGetRecentErrMsg() {
-  Messages* mine = messages_of_this_thread();
-  if (mine == nullptr) return "";
-  mine->handed_out.clear();
-  for (const std::string& sentence : mine->newest_first) {
-    if (!mine->handed_out.empty()) mine->handed_out += '\n';
-    mine->handed_out += sentence;
+  try {
+    Messages* mine = messages_of_this_thread();
+    if (mine == nullptr) return "";
+    std::string all = sentence_was_lost ? kLost : "";
+    for (const std::string& sentence : mine->newest_first) all += (all.empty() ? "" : "\n") + sentence;
+    mine->handed_out.swap(all);
+    mine->newest_first.clear();
+    sentence_was_lost = false;
+    return mine->handed_out.c_str();
+  } catch (const std::exception&) {
+    return kLost;
   }
-  mine->newest_first.clear();
-  return mine->handed_out.c_str();
 }

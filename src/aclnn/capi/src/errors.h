@@ -17,9 +17,13 @@ struct Outcome {
   bool ok() const { return code == 0; }
 };
 
-// Remembers the sentence for the calling thread and returns the code, ready to be returned to the program.
-int fail(int code, const std::string& sentence);
-int fail(const Outcome& outcome);
+// Remembers the sentence for the calling thread and returns the code, ready to be returned to the program. Where there is
+// no memory left to remember it in, a sentence that says so takes its place.
+int fail(int code, const std::string& sentence) noexcept;
+int fail(const Outcome& outcome) noexcept;
+
+// The same when memory ran out: needs none.
+int fail_no_memory(const char* function) noexcept;
 
 // `function: argument is null; it must be given.`
 int fail_null(const char* function, const char* argument, int code = ACL_ERROR_INVALID_PARAM);
@@ -34,15 +38,18 @@ void say(const std::string& sentence);
 std::string text_of(unsigned long long number);
 std::string text_of(const void* address);
 
+// An exception that is not about memory.
+int fail_with(const char* function, const std::exception& error) noexcept;
+
 // Runs a public function's body. C++ exceptions stop here; anything else (a thread being ended) passes through.
 template <class Body>
 int guarded(const char* function, Body body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    return fail(ACL_ERROR_BAD_ALLOC, std::string(function) + ": out of memory.");
+    return fail_no_memory(function);
   } catch (const std::exception& error) {
-    return fail(ACL_ERROR_INTERNAL_ERROR, std::string(function) + ": " + error.what() + ".");
+    return fail_with(function, error);
   }
 }
 

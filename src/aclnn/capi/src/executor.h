@@ -45,7 +45,7 @@ struct Argument {
 
 class Executor {
  public:
-  Executor(const Operator& op, const Engine* engine, Planned planned) : op(op), engine(engine), planned(planned) {}
+  Executor(const Operator& op, const Engine* engine) : op(op), engine(engine) {}
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;

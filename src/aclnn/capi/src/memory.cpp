@@ -37,12 +37,18 @@ int allocate(const char* function, void** result, size_t size, Place place, void
                   std::string(function) + ": the system has no " + text_of(size) + " bytes left.");
     }
     char* start = static_cast<char*>(memory);
+    std::unique_ptr<void, decltype(&std::free)> until_it_is_booked(memory, std::free);
     std::lock_guard<std::mutex> hold(memory_lock());
     book()[start] = {start, size, place, maker};
-    *result = memory;
+    *result = until_it_is_booked.release();
     return 0;
   });
 }
+
+struct Retired {
+  ~Retired() { std::free(memory); }
+  void* memory = nullptr;
+};
 
 // Frees at once when no stream has work; else when each of those that have some has come to this point.
 void retire(void* memory) {
@@ -51,30 +57,38 @@ void retire(void* memory) {
     return;
   }
   if (phase() != Phase::open) return;  // streams take no more work, and the memory goes with the process
-  std::shared_ptr<void> last_user_frees(memory, std::free);
+  const auto last_user_frees = std::make_shared<Retired>();
   for (const auto& stream : working_streams()) {
-    if (!stream->idle()) stream->submit([last_user_frees] { return Outcome{}; });
+    if (stream->idle()) continue;
+    const Outcome outcome = stream->submit([last_user_frees] { return Outcome{}; });
+    if (!outcome.ok()) throw std::bad_alloc();
   }
+  last_user_frees->memory = memory;  // only now: if anything failed on the way, nothing is freed under anyone
+}
+
+std::map<const char*, Block>::node_type take_out(const void* memory, Place place) {
+  std::lock_guard<std::mutex> hold(memory_lock());
+  const auto found = book().find(static_cast<const char*>(memory));
+  if (found == book().end() || found->second.place != place) return {};
+  return book().extract(found);
 }
 
 int release(const char* function, void* memory, Place place) {
   return guarded(function, [&] {
     if (memory == nullptr) return fail_null(function, "the address");
-    Block block;
-    {
-      std::lock_guard<std::mutex> hold(memory_lock());
-      const auto found = book().find(static_cast<char*>(memory));
-      if (found != book().end() && found->second.place == place) {
-        block = found->second;
-        book().erase(found);
-      }
-    }
-    if (block.start == nullptr) {
+    auto entry = take_out(memory, place);
+    if (entry.empty()) {
       return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": " + text_of(memory) +
                                                " is no live allocation of this kind; it was freed or never made.");
     }
-    check_free(function, block);
-    retire(memory);
+    try {
+      check_free(function, entry.mapped());
+      retire(memory);
+    } catch (const std::exception&) {
+      std::lock_guard<std::mutex> hold(memory_lock());
+      book().insert(std::move(entry));  // as it was: it can be freed again
+      throw;
+    }
     return 0;
   });
 }

@@ -152,18 +152,18 @@ aclnnStatus Planning::plan() {
   Outcome reason;
   const Engine* chosen = engine(&reason);
   if (chosen == nullptr) return fail(prefixed(op_.name, reason));
-  Planned planned;
-  const Outcome outcome = chosen->plan({signature_.data(), signature_.size()}, &planned);
+  auto made = std::make_shared<Executor>(op_, chosen);  // first: it gives back what is planned if anything fails later
+  const Outcome outcome = chosen->plan({signature_.data(), signature_.size()}, &made->planned);
   if (!outcome.ok()) return fail(outcome);
-  if (planned.is_new) register_exit_hook();
-  auto made = std::make_shared<Executor>(op_, chosen, planned);
+  if (made->planned.is_new) register_exit_hook();
+  const uint64_t size = made->planned.workspace_size;
   for (Part& part : parts_) find_reach(signature_, &part);
   made->signature = std::move(signature_);
   made->parts = std::move(parts_);
   made->arguments = std::move(arguments_);
   void* handle = executors().insert(std::move(made), maker_);
   if (handle == nullptr) return fail(ACLNN_ERR_INNER, std::string(op_.name) + ": too many executors are alive.");
-  *workspace_size_ = planned.workspace_size;
+  *workspace_size_ = size;
   *executor_ = static_cast<aclOpExecutor*>(handle);
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace aclnn_cpu {
@@ -17,11 +18,18 @@ class Small {
     if (this != &other) assign(other.begin(), other.size());
     return *this;
   }
+  Small(Small&& other) noexcept { *this = std::move(other); }
+  Small& operator=(Small&& other) noexcept {
+    count_ = std::exchange(other.count_, 0);
+    if (count_ <= kRoom) std::copy(other.room_, other.room_ + count_, room_);
+    more_.swap(other.more_);
+    return *this;
+  }
 
   // `count` places, whose values are still to be written.
   int64_t* make(size_t count) {
-    count_ = count;
     if (count > kRoom) more_.resize(count);
+    count_ = count;
     return data();
   }
 

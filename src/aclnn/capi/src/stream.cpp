@@ -22,7 +22,7 @@ void enter_in_registry(const std::shared_ptr<Stream>& stream) {
   std::lock_guard<std::mutex> hold(stream_registry_lock());
   auto& all = registry();
   for (auto& entry : all) {
-    if (entry.expired()) {
+    if (entry.expired() || entry.lock() == stream) {  // it is here already if it got no worker the last time
       entry = stream;
       return;
     }
@@ -30,11 +30,18 @@ void enter_in_registry(const std::shared_ptr<Stream>& stream) {
   all.push_back(stream);
 }
 
-Outcome outcome_of(const Job& job) {
+// Nothing leaves a worker; an outcome without a sentence is one that there was no memory for.
+Outcome outcome_of(const Job& job) noexcept {
   try {
     return job();
+  } catch (const std::bad_alloc&) {
+    return {ACL_ERROR_BAD_ALLOC, ""};
   } catch (const std::exception& error) {
-    return {ACL_ERROR_INTERNAL_ERROR, std::string("work on a stream failed: ") + error.what() + "."};
+    try {
+      return {ACL_ERROR_INTERNAL_ERROR, std::string("work on a stream failed: ") + error.what() + "."};
+    } catch (const std::exception&) {
+      return {ACL_ERROR_INTERNAL_ERROR, ""};
+    }
   }
 }
 
@@ -50,6 +57,7 @@ Outcome Stream::submit(Job job) {
   if (ended_) return {ACL_ERROR_INVALID_PARAM, "the stream was destroyed."};
   if (!has_worker_) {
     auto self = std::make_unique<std::shared_ptr<Stream>>(shared_from_this());
+    enter_in_registry(*self);
     pthread_t thread;
     if (pthread_create(&thread, nullptr, start_worker, self.get()) != 0) {
       return {ACL_ERROR_INTERNAL_ERROR, "the system has no thread left for a stream."};
@@ -57,7 +65,6 @@ Outcome Stream::submit(Job job) {
     self.release();
     pthread_detach(thread);
     has_worker_ = true;
-    enter_in_registry(shared_from_this());
   }
   jobs_.push_back(std::move(job));
   jobs_in_flight.fetch_add(1);

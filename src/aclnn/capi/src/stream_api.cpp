@@ -129,11 +129,15 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
     const auto where = find_stream(stream, "aclrtRecordEvent", ACL_ERROR_INVALID_PARAM);
     if (!where) return static_cast<int>(ACL_ERROR_INVALID_PARAM);
     const uint64_t recording = found->announce();
-    const Outcome outcome = where->submit([found, recording] {
-      found->complete(recording);
-      return Outcome{};
-    });
-    if (!outcome.ok()) found->complete(recording);  // nobody else will
+    Outcome outcome = {ACL_ERROR_BAD_ALLOC, ""};
+    try {
+      outcome = where->submit([found, recording] {
+        found->complete(recording);
+        return Outcome{};
+      });
+    } catch (const std::bad_alloc&) {
+    }
+    if (!outcome.ok()) found->complete(recording);  // nobody else will, and someone may wait
     return fail(outcome);
   });
 }

@@ -72,17 +72,11 @@ class Table {
     const unsigned shard = shard_of_this_thread();
     std::lock_guard<std::mutex> hold(shard_lock(shard));
     Shard& home = shards_[shard];
-    uint32_t index;
-    if (!home.unused.empty()) {
-      index = home.unused.back();
-      home.unused.pop_back();
-    } else {
-      if (home.slots.size() >= Handle::kMostSlots) return nullptr;
-      index = static_cast<uint32_t>(home.slots.size());
-      home.slots.emplace_back();
-    }
+    if (home.unused.empty() && !add_slot(home)) return nullptr;
+    const uint32_t index = home.unused.back();
     Slot& slot = home.slots[index];
     slot.object = std::move(object);
+    home.unused.pop_back();
     slot.live = true;
     slot.maker = maker;
     ++home.alive;
@@ -161,6 +155,16 @@ class Table {
     std::vector<uint32_t> unused;
     size_t alive = 0;
   };
+
+  // There is always room for every slot among the unused: giving one back never asks for memory.
+  static bool add_slot(Shard& home) {
+    const size_t count = home.slots.size();
+    if (count >= Handle::kMostSlots) return false;
+    if (home.unused.capacity() <= count) home.unused.reserve(2 * count + 16);
+    home.slots.emplace_back();
+    home.unused.push_back(static_cast<uint32_t>(count));
+    return true;
+  }
 
   Slot* find(const Handle& handle) {
     auto& slots = shards_[handle.shard].slots;

@@ -1,0 +1,157 @@
+#include "call.h"
+
+#include <algorithm>
+
+namespace {
+
+void destroy_object(Kind kind, const void* handle) {
+  switch (kind) {
+    case Kind::tensor: aclDestroyTensor(static_cast<const aclTensor*>(handle)); break;
+    case Kind::list: aclDestroyTensorList(static_cast<const aclTensorList*>(handle)); break;
+    case Kind::scalar: aclDestroyScalar(static_cast<const aclScalar*>(handle)); break;
+    case Kind::ints: aclDestroyIntArray(static_cast<const aclIntArray*>(handle)); break;
+    case Kind::flags: aclDestroyBoolArray(static_cast<const aclBoolArray*>(handle)); break;
+    default: break;
+  }
+}
+
+// No memory is asked for between calls of the interface: where that fails is the interface's business alone.
+const void* create_list(std::vector<Piece>& pieces) {
+  const aclTensor* members[16];
+  size_t count = 0;
+  for (Piece& piece : pieces) members[count++] = piece.create();
+  const void* made = aclCreateTensorList(members, count);
+  if (made == nullptr) for (const Piece& piece : pieces) piece.destroy();
+  return made;
+}
+
+// Marks the bytes a view reaches; false when it leaves its memory, where no call may succeed.
+bool mark(const Piece& piece, std::vector<bool>* reached) {
+  for (int64_t i = 0; i < piece.count(); ++i) {
+    const auto at = static_cast<unsigned char*>(piece.element(i)) - piece.buffer->bytes.data();
+    const auto end = at + static_cast<std::ptrdiff_t>(piece.itemsize());
+    if (at < 0 || end > static_cast<std::ptrdiff_t>(reached->size())) return false;
+    std::fill(reached->begin() + at, reached->begin() + end, true);
+  }
+  return true;
+}
+
+bool writes_to(const Arg& arg, const Piece& piece, const Buffer* buffer) {
+  return arg.is_output && !arg.is_null && arg.borrowed == nullptr && !piece.is_null && piece.buffer.get() == buffer;
+}
+
+// What a call may write of one buffer; empty when a view leaves it.
+std::vector<bool> reach(const std::vector<Arg>& args, const Buffer& buffer) {
+  std::vector<bool> reached(buffer.bytes.size(), false);
+  for (const Arg& arg : args) {
+    for (const Piece& piece : arg.pieces) {
+      if (writes_to(arg, piece, &buffer) && !mark(piece, &reached)) return {};
+    }
+  }
+  return reached;
+}
+
+}  // namespace
+
+int64_t Piece::count() const {
+  int64_t elements = 1;
+  for (const int64_t size : shape) elements *= size;
+  return elements;
+}
+
+void* Piece::element(int64_t index) const {
+  int64_t place = offset;
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    place += index % shape[axis] * strides[axis];
+    index /= shape[axis];
+  }
+  return buffer->data() + place * static_cast<int64_t>(itemsize());
+}
+
+double Piece::value(int64_t index) const {
+  float value;
+  std::memcpy(&value, element(index), sizeof value);
+  return value;
+}
+
+const aclTensor* Piece::create() {
+  if (is_null) return handle = nullptr;
+  if (borrowed != nullptr) return handle = borrowed;
+  return handle = aclCreateTensor(shape.data(), shape.size(), dtype, contiguous ? nullptr : strides.data(), offset,
+                                  format, &storage, 1, no_data ? nullptr : buffer->data());
+}
+
+void Piece::destroy() const {
+  if (!is_null && borrowed == nullptr) aclDestroyTensor(handle);
+}
+
+const void* Arg::create() {
+  if (is_null) return handle = nullptr;
+  if (borrowed != nullptr) return handle = borrowed;
+  switch (kind) {
+    case Kind::tensor: return handle = pieces[0].create();
+    case Kind::list: return handle = create_list(pieces);
+    case Kind::scalar: {
+      unsigned char bytes[16] = {};
+      const float small = static_cast<float>(real);
+      if (scalar_type == ACL_FLOAT) std::memcpy(bytes, &small, sizeof small);
+      else std::memcpy(bytes, &real, sizeof real);
+      return handle = aclCreateScalar(bytes, scalar_type);
+    }
+    case Kind::ints: return handle = aclCreateIntArray(numbers.data(), numbers.size());
+    case Kind::flags: {
+      unsigned char bytes[16];
+      const size_t count = std::min(numbers.size(), sizeof bytes);
+      std::copy(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(count), bytes);
+      return handle = aclCreateBoolArray(reinterpret_cast<const bool*>(bytes), count);
+    }
+    default: return handle = nullptr;
+  }
+}
+
+void Arg::destroy() const {
+  if (borrowed != nullptr || is_null) return;
+  destroy_object(kind, handle);
+}
+
+void Call::remember() {
+  for (Arg& arg : args) {
+    for (Piece& piece : arg.pieces) piece.buffer->before = piece.buffer->bytes;
+  }
+}
+
+void Call::create() {
+  for (Arg& arg : args) arg.create();
+}
+
+void Call::destroy() {
+  for (const Arg& arg : args) arg.destroy();
+}
+
+int Call::run(aclrtStream stream) {
+  workspace.resize(workspace_size);
+  return op->run(workspace_size > 0 ? workspace.data() : nullptr, workspace_size, executor, stream);
+}
+
+bool Call::untouched() const {
+  for (const Arg& arg : args) {
+    for (const Piece& piece : arg.pieces) {
+      if (piece.buffer->bytes != piece.buffer->before) return false;
+    }
+  }
+  return true;
+}
+
+std::string Call::outcome() const {
+  for (const Arg& arg : args) {
+    for (const Piece& piece : arg.pieces) {
+      const Buffer& buffer = *piece.buffer;
+      const std::vector<bool> reached = reach(args, buffer);
+      if (reached.empty()) return "an output outside its memory was accepted";
+      for (size_t i = 0; i < reached.size(); ++i) {
+        if (!reached[i] && buffer.bytes[i] != buffer.before[i]) return "a byte outside the outputs was written";
+      }
+    }
+  }
+  return changed ? "" : fault(*this);
+}

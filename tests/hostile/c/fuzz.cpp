@@ -1,0 +1,334 @@
+// `fuzz FIRST COUNT STEPS THREADS SECONDS`: random histories of the C interface, one per seed and thread.
+//
+// What must hold: nothing crashes or hangs; an answer other than 0 leaves a sentence and the memory as it was; 0 means
+// that the outputs are whole and right and that nothing else was written; in the end nothing is alive.
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "call.h"
+
+extern "C" size_t aclnn_cpu_live_objects(void);
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<long> calls{0}, computed{0}, refused{0}, others{0};
+
+// Handles that threads leave for each other: alive, dead or never alive, and without memory behind them.
+struct Shared {
+  std::mutex mutex;
+  std::vector<const void*> handles = {nullptr, reinterpret_cast<void*>(8), reinterpret_cast<void*>(-1), &calls};
+
+  std::vector<const void*> some() {
+    std::lock_guard<std::mutex> hold(mutex);
+    return handles;
+  }
+  void leave(const void* handle) {
+    std::lock_guard<std::mutex> hold(mutex);
+    if (handles.size() < 64) handles.push_back(handle);
+    else handles[static_cast<size_t>(reinterpret_cast<uintptr_t>(handle) % 60) + 4] = handle;
+  }
+};
+Shared shared;
+
+class History {
+ public:
+  // The default stream answers whoever asks first: only one thread uses it.
+  History(uint64_t seed, uint64_t thread) : seed_(seed), draw_(seed * 1000 + thread), has_default_(thread == 0) {}
+
+  void go(long steps) {
+    if (draw_.one_in(2)) aclrtSetDevice(static_cast<int32_t>(draw_.between(0, 1)));
+    for (step_ = 0; step_ < steps; ++step_) one_step();
+    finish_pending();
+    for (aclrtStream stream : streams_) answered(aclrtDestroyStream(stream));
+    for (const auto& [kind, handle] : mine_) destroy(kind, handle);
+  }
+
+ private:
+  void one_step() {
+    const int64_t chance = draw_.below(100);
+    if (chance < 60) call();
+    else if (chance < 75) make_or_destroy_object();
+    else if (chance < 85) use_streams();
+    else if (chance < 93) use_memory();
+    else ask();
+    if (pending_.size() > 3) finish_pending();
+  }
+
+  [[noreturn]] void found(const std::string& what) {
+    std::printf("seed %llu step %ld: %s\n  %s\n", static_cast<unsigned long long>(seed_), step_, what.c_str(),
+                aclGetRecentErrMsg());
+    std::fflush(stdout);
+    std::abort();
+  }
+
+  // Every answer but 0 comes with a sentence.
+  int answered(int code, const char* who = "a function") {
+    const bool silent = *aclGetRecentErrMsg() == '\0';
+    if (code != 0 && silent) found(std::string(who) + " answered " + std::to_string(code) + " without a sentence");
+    ++others;
+    return code;
+  }
+
+  const void* handle() {
+    auto some = shared.some();
+    return draw_.pick(some);
+  }
+  template <class Object>
+  Object* any() {
+    return static_cast<Object*>(const_cast<void*>(handle()));
+  }
+  aclrtStream stream() {
+    if (has_default_ && (streams_.empty() || draw_.one_in(4))) return nullptr;
+    if (streams_.empty()) make_stream();
+    return draw_.pick(streams_);
+  }
+
+  void make_stream() {
+    aclrtStream made = nullptr;
+    if (answered(aclrtCreateStream(&made)) != 0) found("no stream can be made");
+    streams_.push_back(made);
+  }
+
+  void call() {
+    ++calls;
+    Call made = valid_call(draw_);
+    const auto handles = shared.some();
+    for (int64_t changes = draw_.one_in(2) ? 0 : draw_.between(1, 3); changes > 0; --changes) change(made, draw_, handles);
+    made.remember();
+    made.create();
+    const int code = answered(made.plan(), made.op->name);
+    if (code != 0 && !made.changed) found(std::string(made.op->name) + " refuses a valid call");
+    if (code != 0) return refuse(made);
+    if (draw_.one_in(6)) misuse(made);
+    if (draw_.one_in(12)) return never_run(made);
+    if (draw_.one_in(4)) made.destroy();  // the executor knows all it needs
+    draw_.one_in(5) ? run_often(made) : run_once(made);
+  }
+
+  void refuse(Call& made) {
+    ++refused;
+    if (!made.untouched()) found(std::string(made.op->name) + " refused and wrote");
+    made.destroy();
+  }
+
+  // Wrong phases 2: each is refused, and the executor stays as it is.
+  void misuse(Call& made) {
+    const Call other = valid_call(draw_);
+    if (other.op != made.op && answered(other.op->run(nullptr, 0, made.executor, nullptr)) == 0) found("a wrong phase 2");
+    if (answered(made.op->run(nullptr, 64, made.executor, nullptr)) == 0) found("a null workspace");
+    if (made.workspace_size > 0 && answered(made.op->run(&made, made.workspace_size - 1, made.executor, nullptr)) == 0) {
+      found("a workspace too small");
+    }
+    if (answered(made.op->run(nullptr, 0, any<aclOpExecutor>(), nullptr)) == 0) found("a wrong executor");
+    if (!made.untouched()) found("a refused phase 2 wrote");
+  }
+
+  void never_run(Call& made) {
+    answered(aclDestroyAclOpExecutor(made.executor));
+    if (answered(made.run(stream())) == 0) found("a destroyed executor ran");
+    answered(aclDestroyAclOpExecutor(made.executor));
+    if (!made.untouched()) found("a destroyed executor wrote");
+    made.destroy();
+  }
+
+  void run_once(Call& made) {
+    const int code = answered(made.run(stream()), made.op->name);
+    if (code != 0) answered(aclDestroyAclOpExecutor(made.executor));
+    if (code != 0) return refuse(made);
+    if (draw_.one_in(8) && answered(made.op->run(nullptr, 0, made.executor, nullptr)) == 0) found("an executor ran twice");
+    shared.leave(made.executor);
+    pending_.push_back(std::make_unique<Call>(std::move(made)));
+    if (draw_.one_in(2)) finish_pending();
+  }
+
+  void run_often(Call& made) {
+    answered(aclSetAclOpExecutorRepeatable(made.executor));
+    const bool updates = made.args[0].is_output;  // in place: every run gives something else
+    for (int64_t times = updates ? 1 : draw_.between(1, 3); times > 0; --times) {
+      if (draw_.one_in(3)) answered(aclSetTensorAddr(made.executor, static_cast<size_t>(draw_.odd_number()), any<aclTensor>(), nullptr));
+      if (answered(made.run(stream()), made.op->name) != 0 || !synchronized()) {
+        answered(aclDestroyAclOpExecutor(made.executor));
+        return refuse(made);
+      }
+    }
+    answered(aclDestroyAclOpExecutor(made.executor));
+    pending_.push_back(std::make_unique<Call>(std::move(made)));
+    finish_pending();
+  }
+
+  bool synchronized() {
+    bool fine = !has_default_ || answered(aclrtSynchronizeStream(nullptr)) == 0;
+    for (aclrtStream one : streams_) fine &= answered(aclrtSynchronizeStream(one)) == 0;
+    return fine;
+  }
+
+  // After all streams are done every call is whole, or untouched and one of them was reported.
+  void finish_pending() {
+    const bool reported = !synchronized();
+    for (auto& done : pending_) {
+      const std::string fault = done->outcome();
+      if (!fault.empty() && !(reported && done->untouched())) found(std::string(done->op->name) + ": " + fault);
+      done->destroy();
+      ++computed;
+    }
+    pending_.clear();
+  }
+
+  void make_or_destroy_object() {
+    if (!mine_.empty() && draw_.one_in(2)) {
+      const size_t at = static_cast<size_t>(draw_.below(static_cast<int64_t>(mine_.size())));
+      destroy(mine_[at].first, mine_[at].second);
+      mine_.erase(mine_.begin() + static_cast<std::ptrdiff_t>(at));
+      return;
+    }
+    if (draw_.one_in(4)) return destroy_anything();
+    const Kind kind = draw_.pick({Kind::tensor, Kind::list, Kind::scalar, Kind::ints, Kind::flags});
+    const void* made = create(kind);
+    if (made == nullptr) return;
+    mine_.emplace_back(kind, made);
+    shared.leave(made);
+  }
+
+  const void* create(Kind kind) {
+    const std::vector<int64_t> numbers(static_cast<size_t>(draw_.between(0, 40)), draw_.odd_number());
+    const int64_t* given = draw_.one_in(8) ? nullptr : numbers.data();
+    const auto type = static_cast<aclDataType>(draw_.between(-1, 40));
+    const auto format = static_cast<aclFormat>(draw_.between(-1, 40));
+    const uint64_t count = numbers.size();
+    const aclTensor* members[] = {any<aclTensor>(), any<aclTensor>()};
+    switch (kind) {
+      case Kind::tensor: return aclCreateTensor(given, count, type, given, draw_.odd_number(), format, given, count, nullptr);
+      case Kind::list: return aclCreateTensorList(draw_.one_in(8) ? nullptr : members, 2);
+      case Kind::scalar: return aclCreateScalar(draw_.one_in(8) ? nullptr : static_cast<void*>(&bytes_), type);
+      case Kind::ints: return aclCreateIntArray(given, count);
+      default: return aclCreateBoolArray(reinterpret_cast<const bool*>(given), count);
+    }
+  }
+
+  // With a handle of any kind, dead or alive, of this thread or another.
+  void destroy_anything() {
+    switch (draw_.below(6)) {
+      case 0: answered(aclDestroyTensor(any<aclTensor>())); break;
+      case 1: answered(aclDestroyTensorList(any<aclTensorList>())); break;
+      case 2: answered(aclDestroyScalar(any<aclScalar>())); break;
+      case 3: answered(aclDestroyIntArray(any<aclIntArray>())); break;
+      case 4: answered(aclDestroyBoolArray(any<aclBoolArray>())); break;
+      default: answered(aclDestroyFloatArray(any<aclFloatArray>()));
+    }
+  }
+
+  void destroy(Kind kind, const void* handle) {
+    Arg arg(kind);
+    arg.handle = handle;
+    arg.destroy();
+  }
+
+  void use_streams() {
+    aclrtEvent event = nullptr;
+    switch (draw_.below(6)) {
+      case 0:
+      case 1:
+        if (streams_.size() < 3) make_stream();
+        break;
+      case 2: destroy_stream(); break;
+      case 3:
+        answered(aclrtCreateEvent(&event));
+        answered(aclrtRecordEvent(event, stream()));
+        answered(aclrtStreamWaitEvent(stream(), event));
+        if (draw_.one_in(2)) answered(aclrtSynchronizeEvent(event));
+        answered(aclrtDestroyEvent(event));
+        break;
+      case 4: answered(aclrtSynchronizeStreamWithTimeout(stream(), static_cast<int32_t>(draw_.odd_number()))); break;
+      default: {
+        aclrtStreamStatus status;
+        answered(aclrtStreamQuery(any<void>(), draw_.one_in(3) ? nullptr : &status));
+      }
+    }
+  }
+
+  // With whatever is still queued on it: that is done first.
+  void destroy_stream() {
+    if (streams_.empty()) return;
+    aclrtStream last = streams_.back();
+    streams_.pop_back();
+    const bool reported = answered(aclrtDestroyStream(last)) != 0;
+    answered(aclrtDestroyStream(last));
+    shared.leave(last);
+    if (!reported) finish_pending();
+    else pending_failed();
+  }
+
+  void pending_failed() {
+    for (auto& done : pending_) {
+      if (!done->outcome().empty() && !done->untouched()) found("a failed call wrote half of its outputs");
+      done->destroy();
+    }
+    pending_.clear();
+  }
+
+  void use_memory() {
+    void* memory = nullptr;
+    const size_t size = static_cast<size_t>(draw_.one_in(4) ? draw_.odd_number() : draw_.between(1, 4096));
+    if (answered(aclrtMalloc(&memory, size, ACL_MEM_MALLOC_NORMAL_ONLY)) != 0) return;
+    const size_t most = size < 4096 ? size : 4096;
+    answered(aclrtMemsetAsync(memory, most, 7, most, stream()));
+    answered(aclrtMemcpyAsync(memory, most, bytes_, sizeof bytes_, ACL_MEMCPY_HOST_TO_DEVICE, stream()));
+    answered(aclrtMemcpy(nullptr, most, memory, most, static_cast<aclrtMemcpyKind>(draw_.odd_number())));
+    answered(aclrtFree(memory));
+    answered(aclrtFree(memory));
+    answered(aclrtFree(const_cast<void*>(handle())));
+  }
+
+  // Getters, with and without a place for the answer.
+  void ask() {
+    int64_t *values = nullptr, offset = 0;
+    uint64_t count = 0;
+    if (answered(aclGetViewShape(any<aclTensor>(), draw_.one_in(4) ? nullptr : &values, &count)) == 0) delete[] values;
+    values = nullptr;
+    if (answered(aclGetViewStrides(any<aclTensor>(), &values, draw_.one_in(4) ? nullptr : &count)) == 0) delete[] values;
+    answered(aclGetViewOffset(any<aclTensor>(), draw_.one_in(4) ? nullptr : &offset));
+    answered(aclGetTensorListSize(any<aclTensorList>(), draw_.one_in(4) ? nullptr : &count));
+    answered(aclGetIntArraySize(any<aclIntArray>(), draw_.one_in(4) ? nullptr : &count));
+    answered(aclSetInputTensorAddr(any<aclOpExecutor>(), 0, any<aclTensor>(), nullptr));
+    finish_pending();  // the default stream is that of the device
+    answered(aclrtSetDevice(static_cast<int32_t>(draw_.between(-1, 2))));
+  }
+
+  const uint64_t seed_;
+  Draw draw_;
+  const bool has_default_;
+  long step_ = 0;
+  std::vector<aclrtStream> streams_;
+  std::vector<std::unique_ptr<Call>> pending_;
+  std::vector<std::pair<Kind, const void*>> mine_;
+  unsigned char bytes_[16] = {0, 0, 128, 63};
+};
+
+void one_seed(uint64_t seed, long steps, uint64_t threads) {
+  std::vector<std::thread> started;
+  for (uint64_t i = 0; i < threads; ++i) started.emplace_back([=] { History(seed, i).go(steps); });
+  for (std::thread& thread : started) thread.join();
+  if (aclnn_cpu_live_objects() == 0) return;
+  std::printf("seed %llu: %zu objects are left\n", static_cast<unsigned long long>(seed), aclnn_cpu_live_objects());
+  std::exit(1);
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  const uint64_t first = std::strtoull(arguments[1], nullptr, 10), count = std::strtoull(arguments[2], nullptr, 10);
+  const long steps = std::atol(arguments[3]);
+  const uint64_t threads = std::strtoull(arguments[4], nullptr, 10);
+  const auto end = Clock::now() + std::chrono::seconds(std::atol(arguments[5]));
+  uint64_t seed = first;
+  for (; seed < first + count && Clock::now() < end; ++seed) one_seed(seed, steps, threads);
+  std::printf("seeds %llu to %llu: %ld operator calls, %ld computed, %ld refused, %ld other answers, nothing found\n",
+              static_cast<unsigned long long>(first), static_cast<unsigned long long>(seed - 1), calls.load(),
+              computed.load(), refused.load(), others.load());
+}
