@@ -117,3 +117,23 @@ def test_who_serves_what() -> None:
     assert _plan(other).kernel == "numpy"
     with pytest.raises(aclnn.AclnnError, match="gradOutput is float32 and gradInput float16"):
         _plan(other, engine="fast")
+
+
+def test_a_bound_run_follows_its_memory() -> None:
+    """The second run looks up no address: it must notice new memory, and a stream's run must not disturb it."""
+    x = np.linspace(-3, 3, 5000).astype(np.float32)
+    first, second = np.empty_like(x), np.empty_like(x)
+    plan = aclnn.elu_backward.plan(x, 1.0, 1.0, 1.0, False, x, out=first, engine="fast", repeatable=True)
+    expected = plan.run().copy()
+    for _ in range(2):
+        first.fill(0)
+        assert (plan.run() == expected).all()
+    plan.set_address("grad_input", second)
+    for _ in range(2):
+        first.fill(0)
+        second.fill(0)
+        with aclnn.Stream() as stream:
+            plan.run(stream=stream)
+            assert plan.run() is second
+        assert (second == expected).all()
+        assert not first.any()

@@ -203,3 +203,16 @@ def test_an_entry_gives_every_thread_whole_chunks_and_no_item_twice() -> None:
         entry.call(ctypes.addressof(block))
         ends.append(int(np.count_nonzero(out)))
     assert ends == [2048, 4096, items]
+
+
+@pytest.mark.parametrize(
+    ("name", "types"), [(NAME, TYPES), ("elu.forward", "FFfff"), ("lstm_cell.backward", "FFFFFFFFIiiiii")]
+)
+def test_loops_are_as_wide_as_the_processor(name: str, types: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "+avx512f" not in jit._host()[1].split(","):
+        pytest.skip("no 512-bit vectors here")
+    seen: list[str] = []
+    make = jit._machine_code
+    monkeypatch.setattr(jit, "_machine_code", lambda text, *more: seen.append(text) or make(text, *more))
+    jit._compile(name, types)
+    assert "<16 x float>" in seen[0]
