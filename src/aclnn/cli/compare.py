@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,8 +11,7 @@ from rich.console import Console
 from aclnn import ops
 from aclnn.base.status import invalid
 from aclnn.cli.describe import Lang
-from aclnn.cli.files import load_array
-from aclnn.contract.model import Op
+from aclnn.cli.files import given_arguments
 from aclnn.golden.compare import compare as compare_
 from aclnn.golden.report import check_suffix
 from aclnn.golden.result import Comparison
@@ -59,7 +58,7 @@ def compare(
         check_suffix(path)
     if arg and not op:
         raise invalid("--arg needs --op: without an operator nobody knows what it means.")
-    arguments = _arguments(ops.find(op), arg or []) if op else {}
+    arguments = given_arguments(ops.find(op), arg or []) if op else {}
     sizes = None if shape is None else _sizes(shape)
     found = compare_(
         target, golden, dtype, standard, op=op, arguments=arguments, product=product, shape=sizes, hints=hints
@@ -77,25 +76,6 @@ def _show(found: Comparison, lang: Lang) -> None:
         console.print(render(found, lang.value), width=min(console.width, WIDTH))
     else:
         print(as_text(found, lang.value))
-
-
-def _arguments(op: Op, given: list[str]) -> dict[str, Any]:
-    """Attributes as values, tensors as the arrays of the files they name."""
-    known = {name: a for a in op.inputs for name in (a.name, a.snake)}
-    found: dict[str, Any] = {}
-    for text in given:
-        name, sign, value = text.partition("=")
-        if not sign or name not in known:
-            shown = ", ".join(a.name for a in op.inputs)
-            raise invalid(f"--arg {text!r} is not name=value with a name among {shown}.")
-        if known[name].kind == "tensor_list":
-            found[name] = [load_array(part) for part in value.split(",")]
-        elif known[name].is_tensor:
-            found[name] = load_array(value)
-        else:
-            parsed = parse(value)
-            found[name] = (parsed,) if known[name].kind.endswith("_array") and isinstance(parsed, int) else parsed
-    return found
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -11,13 +11,12 @@ import typer
 from aclnn import ops
 from aclnn.base.status import invalid
 from aclnn.cli.describe import operator_names
-from aclnn.cli.files import load_array
+from aclnn.cli.files import given_arguments
 from aclnn.cli.screen import print_table, progress
 from aclnn.contract.cases import fill, kept, views
 from aclnn.contract.model import HIDDEN, Op
 from aclnn.golden.batch import Options, Result, count, repro, run_table
 from aclnn.golden.casefile import save_case
-from aclnn.golden.table import parse
 from aclnn.runtime import settings
 
 _HEAD = ("op", "case", "dtype", "kernel", "ms", "error / allowed", "verdict")
@@ -69,7 +68,7 @@ def run(
         _refuse_strangers("an operator", for_tables)
         _refuse_strangers("an operator on files", {"--seed": arg and seed})
         op = ops.find(what)
-        values = _from_files(op, dict(map(_assignment, arg))) if arg else _example(op, seed)
+        values = _from_files(op, arg) if arg else _example(op, seed)
         _run_operator(op, values, check, out)
 
 
@@ -105,13 +104,6 @@ def _summary(path: Path, results: list[Result], options: Options) -> int:
     return 1 if wrong else 0
 
 
-def _assignment(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise invalid(f"--arg {text!r} is not of the form name=value.")
-    return name, value
-
-
 def _example(op: Op, seed: int) -> dict[str, Any]:
     """A small call with random data, as tests use it."""
     case = ops.case_maker(op)(product=settings.current_product())
@@ -119,13 +111,8 @@ def _example(op: Op, seed: int) -> dict[str, Any]:
     return {a.name: values[a.name] for a in op.inputs if a.python != HIDDEN}
 
 
-def _from_files(op: Op, given: dict[str, str]) -> dict[str, Any]:
-    known = {n: a.name for a in op.inputs if a.python != HIDDEN for n in (a.name, a.snake)}
-    for name in given:
-        if name not in known:
-            shown = ", ".join(a.name for a in op.inputs if a.python != HIDDEN)
-            raise invalid(f"{op.name} has no argument {name!r}; its inputs are {shown}.")
-    values = {known[name]: _argument(op, known[name], text) for name, text in given.items()}
+def _from_files(op: Op, given: list[str]) -> dict[str, Any]:
+    values = given_arguments(op, given)
     defaults = {a.name: a.default for a in op.inputs if a.default is not ...}
     _refuse_missing(op, {**defaults, **values})
     return {**defaults, **values}
@@ -168,14 +155,3 @@ def _finish(op: Op, binding: Any, arrays: dict[str, Any], check: bool, out: Path
         print(f"{output.name}: {output.worst:.3f} of the allowed error, {'pass' if output.sound else 'FAIL'}")
     if any(not j.sound for j in judged):
         raise typer.Exit(1)
-
-
-def _argument(op: Op, name: str, text: str) -> Any:
-    arg = op.by_name[name]
-    if arg.kind == "tensor_list":
-        return [load_array(part) for part in text.split(",")]
-    if arg.kind == "tensor":
-        return load_array(text)
-    value = parse(text)
-    takes_one = arg.python_axes is not None  # one number for all axes, as in Python
-    return (value,) if arg.kind.endswith("_array") and not takes_one and not isinstance(value, tuple) else value
