@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks import pages, rows, table
 from benchmarks.measure import QUIET
 from benchmarks.providers import BESIDE, IN_TURN, has
-from benchmarks.shapes import COLUMNS, FURTHER, OPERATORS
+from benchmarks.shapes import COLUMNS, FURTHER, OPERATORS, shapes_of
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = (*OPERATORS, *FURTHER)
@@ -96,8 +96,10 @@ def commands(benchmark: str, column: str, given: argparse.Namespace) -> Iterator
     """One per process."""
     common = [sys.executable, "-m", "benchmarks.one", benchmark, "--seconds", str(given.seconds), "--column", column]
     common += ["--patience", str(given.patience), "--dtypes", given.dtypes, "--only", given.only]
-    if column == "memory":
-        yield from ([*common, "--providers", provider] for provider in IN_TURN if has_provider(provider))
+    if column == "memory":  # a process per shape: what a library keeps of one shape would serve the next
+        for shape in [n for n in given.only.split(",") if n] or shapes_of(benchmark):
+            alone = [*common, "--only", shape, "--providers"]
+            yield from ([*alone, provider] for provider in IN_TURN if has_provider(provider))
     elif column == "growth":
         for threads in sorted({1, os.cpu_count() or 1}):
             yield [*common, "--threads", str(threads), "--providers", ",".join(IN_TURN)]

@@ -59,6 +59,12 @@ def test_further_providers_have_processes_of_their_own() -> None:
     assert [command[-1] for command in run.commands("elu", "fresh", given)] == ["aclnn,torch"] * 5
 
 
+def test_memory_has_a_process_per_shape_and_provider() -> None:
+    found = list(run.commands("elu", "memory", run.parsed(["--only", "large"])))
+    assert [command[-3:] for command in found][0] == ["large", "--providers", "aclnn"]
+    assert len(found) <= 2
+
+
 @pytest.mark.parametrize(("torch", "left"), [(0.1, False), (0.3, False), (0.9, True), (10.0, True)])
 def test_a_provider_far_behind_is_left_alone_afterwards(torch: float, left: bool) -> None:
     assert run.far_behind({"times": {"aclnn": [0, 0.1, 0, 1], "torch": [0, torch, 0, 1]}}) is left
