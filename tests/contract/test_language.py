@@ -14,7 +14,7 @@ from aclnn.base.scalar import scalar as number
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
-from aclnn.contract.cases import Case, draw, fill
+from aclnn.contract.cases import Case, draw, fill, views
 from aclnn.contract.check import check
 from aclnn.contract.expr import (
     Above,
@@ -264,6 +264,8 @@ def test_fill_never_gives_ones_or_equal_inputs_and_poisons_outputs() -> None:
     case = Case(toy(), values())
     filled = fill(case, 3)
     assert not (filled["x"].view == 1).any()
+    assert len(np.unique(filled["x"].view)) == filled["x"].view.size
+    assert (views(filled, case.op)["x"] == filled["x"].view).all()
     assert not (filled["x"].view == filled["y"].view).all()
     assert (filled["out"].view != filled["out"].view).all()
     again = fill(case, 3)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aclnn.base.dtype import FLOAT16, FLOAT64
+from aclnn.base.dtype import FLOAT16, FLOAT32, FLOAT64, INT32
 from aclnn.base.format import Format
 from aclnn.base.product import A2
+from aclnn.base.tensor import dense
 from aclnn.contract.call import Call
 from aclnn.contract.check import check
 from aclnn.contract.expr import Attr, Const, Dims, Is, Limited, PlaneOf, Rank
@@ -25,6 +26,12 @@ WHOLE = [
         {"x": HALF._replace(dtype=FLOAT64)},
         "x has dtype float64; on Atlas A2 it must be float32, float16 or bfloat16 (product cpu takes float64).",
         "x的数据类型是float64；在Atlas A2上应为float32、float16或bfloat16（产品cpu支持float64）。",
+    ),
+    (
+        (),
+        {"x": HALF._replace(dtype=INT32)},
+        "x has dtype int32; on Atlas A2 it must be float32, float16 or bfloat16.",
+        "x的数据类型是int32；在Atlas A2上应为float32、float16或bfloat16。",
     ),
     ((length("many", 3),), {}, "many has 2 elements but must have 3.", "many有2个元素，但应有3个。"),
     (
@@ -76,6 +83,7 @@ def test_statements_are_whole_in_both_languages() -> None:
     ):
         assert (rule.statement("en"), rule.statement("zh")) == (en, zh)
     assert (Limited().text("en"), Limited().text("zh")) == ("the product is an NPU", "产品为NPU")
+    assert (Const(1) + Rank("x")).text("en") == "1 + the rank of x"
 
 
 def test_kinds_of_arguments_and_their_fresh_outputs() -> None:
@@ -85,6 +93,14 @@ def test_kinds_of_arguments_and_their_fresh_outputs() -> None:
     op, call = toy(copies=copies), Call(values(many=(HALF, OTHER)), A2)
     assert op.fresh_output(op.by_name["out"], call) == values()["x"]
     assert op.fresh_output(copies, call) == (HALF, OTHER._replace(dtype=FLOAT16))
+    pair = tensor_list("pair", out=True, count=Const(2), shape=(Const(4),), dtype_like="x", **TEXT)
+    assert op.fresh_output(pair, call) == (dense(FLOAT32, (4,), Format.ND),) * 2
+
+
+def test_a_list_has_as_many_tensors_as_it_says() -> None:
+    op = toy(many=tensor_list("many", count=Const(2), **TEXT))
+    assert sentence(op) is None
+    assert sentence(op, many=(HALF,) * 3) == "aclnnToyBackward: many has 3 elements but must have 2."
 
 
 def test_rules_of_an_empty_list_and_of_formats() -> None:
