@@ -30,9 +30,9 @@ class Classifier(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(1, 32, 3, padding=1), nn.ELU(), nn.Conv2d(32, 48, 3, stride=2, padding=1), nn.ELU()
+            nn.Conv2d(1, 32, 3, padding=1), nn.ELU(), nn.Conv2d(32, 64, 3, stride=2, padding=1), nn.ELU()
         )
-        self.memory = nn.LSTM(48 * PITCHES // 2, 96, batch_first=True)
+        self.memory = nn.LSTM(64 * PITCHES // 2, 96, batch_first=True)
         self.decision = nn.Linear(96, CLASSES)
 
     def forward(self, pictures: Tensor) -> Tensor:
