@@ -1,4 +1,4 @@
-// What is done to valid calls. Storage stays as large as the memory is: a program that lies about that cannot be helped.
+// What is done to valid calls. Storage stays as large as the memory is: a program that lies about that is beyond help.
 #include <limits>
 
 #include "call.h"
@@ -49,7 +49,7 @@ void change_piece(Piece& piece, Draw& draw, const std::vector<const void*>& hand
     case 5: piece.storage = draw.between(-1, piece.storage); return;
     case 6: piece.format = static_cast<aclFormat>(draw.one_in(4) ? draw.odd_number() : draw.between(-1, 50)); return;
     case 7: piece.no_data = true; return;
-    default: piece.borrowed = static_cast<const aclTensor*>(handles[static_cast<size_t>(draw.below(static_cast<int64_t>(handles.size())))]);
+    default: piece.borrowed = static_cast<const aclTensor*>(draw.pick(handles));
   }
 }
 
@@ -109,7 +109,7 @@ void change(Call& call, Draw& draw, const std::vector<const void*>& handles) {
   if (is_object && draw.one_in(6)) {
     arg.is_null = true;
   } else if (is_object && draw.one_in(6)) {
-    arg.borrowed = handles[static_cast<size_t>(draw.below(static_cast<int64_t>(handles.size())))];
+    arg.borrowed = draw.pick(handles);
   } else {
     change_value(arg, draw, handles);
   }

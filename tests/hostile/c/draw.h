@@ -20,8 +20,8 @@ class Draw {
     return values.begin()[below(static_cast<int64_t>(values.size()))];
   }
 
-  template <class Value>
-  Value& pick(std::vector<Value>& values) {
+  template <class Values>
+  auto& pick(Values& values) {
     return values[static_cast<size_t>(below(static_cast<int64_t>(values.size())))];
   }
 

@@ -99,7 +99,8 @@ class History {
     ++calls;
     Call made = valid_call(draw_);
     const auto handles = shared.some();
-    for (int64_t changes = draw_.one_in(2) ? 0 : draw_.between(1, 3); changes > 0; --changes) change(made, draw_, handles);
+    const int64_t changes = draw_.one_in(2) ? 0 : draw_.between(1, 3);
+    for (int64_t i = 0; i < changes; ++i) change(made, draw_, handles);
     made.remember();
     made.create();
     const int code = answered(made.plan(), made.op->name);
@@ -117,15 +118,19 @@ class History {
     made.destroy();
   }
 
+  // A phase 2 that must be refused.
+  void refused_run(const char* what, const Operator* op, void* workspace, uint64_t size, aclOpExecutor* executor) {
+    if (answered(op->run(workspace, size, executor, nullptr), op->name) == 0) found(std::string("accepted: ") + what);
+  }
+
   // Wrong phases 2: each is refused, and the executor stays as it is.
   void misuse(Call& made) {
     const Call other = valid_call(draw_);
-    if (other.op != made.op && answered(other.op->run(nullptr, 0, made.executor, nullptr)) == 0) found("a wrong phase 2");
-    if (answered(made.op->run(nullptr, 64, made.executor, nullptr)) == 0) found("a null workspace");
-    if (made.workspace_size > 0 && answered(made.op->run(&made, made.workspace_size - 1, made.executor, nullptr)) == 0) {
-      found("a workspace too small");
-    }
-    if (answered(made.op->run(nullptr, 0, any<aclOpExecutor>(), nullptr)) == 0) found("a wrong executor");
+    const uint64_t needed = made.workspace_size;
+    if (other.op != made.op) refused_run("the phase 2 of another operator", other.op, nullptr, 0, made.executor);
+    refused_run("a null workspace", made.op, nullptr, 64, made.executor);
+    if (needed > 0) refused_run("a workspace too small", made.op, &made, needed - 1, made.executor);
+    refused_run("a wrong executor", made.op, nullptr, 0, any<aclOpExecutor>());
     if (!made.untouched()) found("a refused phase 2 wrote");
   }
 
@@ -141,7 +146,7 @@ class History {
     const int code = answered(made.run(stream()), made.op->name);
     if (code != 0) answered(aclDestroyAclOpExecutor(made.executor));
     if (code != 0) return refuse(made);
-    if (draw_.one_in(8) && answered(made.op->run(nullptr, 0, made.executor, nullptr)) == 0) found("an executor ran twice");
+    if (draw_.one_in(8)) refused_run("a second run", made.op, nullptr, 0, made.executor);
     shared.leave(made.executor);
     pending_.push_back(std::make_unique<Call>(std::move(made)));
     if (draw_.one_in(2)) finish_pending();
@@ -151,7 +156,8 @@ class History {
     answered(aclSetAclOpExecutorRepeatable(made.executor));
     const bool updates = made.args[0].is_output;  // in place: every run gives something else
     for (int64_t times = updates ? 1 : draw_.between(1, 3); times > 0; --times) {
-      if (draw_.one_in(3)) answered(aclSetTensorAddr(made.executor, static_cast<size_t>(draw_.odd_number()), any<aclTensor>(), nullptr));
+      const size_t index = static_cast<size_t>(draw_.odd_number());
+      if (draw_.one_in(3)) answered(aclSetTensorAddr(made.executor, index, any<aclTensor>(), nullptr));
       if (answered(made.run(stream()), made.op->name) != 0 || !synchronized()) {
         answered(aclDestroyAclOpExecutor(made.executor));
         return refuse(made);
@@ -203,7 +209,8 @@ class History {
     const uint64_t count = numbers.size();
     const aclTensor* members[] = {any<aclTensor>(), any<aclTensor>()};
     switch (kind) {
-      case Kind::tensor: return aclCreateTensor(given, count, type, given, draw_.odd_number(), format, given, count, nullptr);
+      case Kind::tensor:
+        return aclCreateTensor(given, count, type, given, draw_.odd_number(), format, given, count, nullptr);
       case Kind::list: return aclCreateTensorList(draw_.one_in(8) ? nullptr : members, 2);
       case Kind::scalar: return aclCreateScalar(draw_.one_in(8) ? nullptr : static_cast<void*>(&bytes_), type);
       case Kind::ints: return aclCreateIntArray(given, count);
@@ -289,9 +296,9 @@ class History {
   void ask() {
     int64_t *values = nullptr, offset = 0;
     uint64_t count = 0;
-    if (answered(aclGetViewShape(any<aclTensor>(), draw_.one_in(4) ? nullptr : &values, &count)) == 0) delete[] values;
-    values = nullptr;
-    if (answered(aclGetViewStrides(any<aclTensor>(), &values, draw_.one_in(4) ? nullptr : &count)) == 0) delete[] values;
+    int64_t** const place = draw_.one_in(4) ? nullptr : &values;
+    if (answered(aclGetViewShape(any<aclTensor>(), place, &count)) == 0) delete[] values;
+    if (answered(aclGetViewStrides(any<aclTensor>(), place, &count)) == 0) delete[] values;
     answered(aclGetViewOffset(any<aclTensor>(), draw_.one_in(4) ? nullptr : &offset));
     answered(aclGetTensorListSize(any<aclTensorList>(), draw_.one_in(4) ? nullptr : &count));
     answered(aclGetIntArraySize(any<aclIntArray>(), draw_.one_in(4) ? nullptr : &count));

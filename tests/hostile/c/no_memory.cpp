@@ -2,8 +2,8 @@
 //
 // Every malloc and new of the process goes through here. In turn one allocation fails, or all from the n-th on: in the
 // thread that calls the interface, or (phase "work") in all others, where the kernels run. Threads are started before:
-// Python ends the process when it has no memory for the state of a new one. What must hold: an answer other than 0 has a
-// sentence and leaves the memory as it was, 0 means that the outputs are right, and the next call is served. A kernel
+// Python ends the process when it has no memory for the state of a new one. What must hold: an answer other than 0 has
+// a sentence and leaves the memory as it was, 0 means that the outputs are right, and the next call is served. A kernel
 // that has begun to write when its memory ends ("work") is reported, its outputs are not whole.
 #include <dlfcn.h>
 #include <malloc.h>
@@ -133,14 +133,16 @@ void all_faults(uint64_t seed, const char* phase, Until how, long most) {
 
 }  // namespace
 
+#define UNLESS_IT_FAILS(made) (fails(__builtin_return_address(0)) ? nullptr : (made))
+
 extern "C" {
-void* malloc(size_t size) { return fails(__builtin_return_address(0)) ? nullptr : __libc_malloc(size); }
-void* calloc(size_t count, size_t size) { return fails(__builtin_return_address(0)) ? nullptr : __libc_calloc(count, size); }
-void* realloc(void* memory, size_t size) { return fails(__builtin_return_address(0)) ? nullptr : __libc_realloc(memory, size); }
-void* aligned_alloc(size_t alignment, size_t size) { return fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, size); }
-void* memalign(size_t alignment, size_t size) { return fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, size); }
+void* malloc(size_t size) { return UNLESS_IT_FAILS(__libc_malloc(size)); }
+void* calloc(size_t count, size_t size) { return UNLESS_IT_FAILS(__libc_calloc(count, size)); }
+void* realloc(void* memory, size_t size) { return UNLESS_IT_FAILS(__libc_realloc(memory, size)); }
+void* aligned_alloc(size_t alignment, size_t size) { return UNLESS_IT_FAILS(__libc_memalign(alignment, size)); }
+void* memalign(size_t alignment, size_t size) { return UNLESS_IT_FAILS(__libc_memalign(alignment, size)); }
 int posix_memalign(void** memory, size_t alignment, size_t size) {
-  *memory = fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, size);
+  *memory = UNLESS_IT_FAILS(__libc_memalign(alignment, size));
   return *memory == nullptr ? ENOMEM : 0;
 }
 }

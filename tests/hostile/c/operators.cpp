@@ -1,4 +1,4 @@
-// A valid call of each operator, with the formula its outputs are held to where it is short; elsewhere they must be whole.
+// A valid call of each operator, with the formula its outputs are held to where it is short; else they must be whole.
 #include <cfloat>
 
 #include "aclnnop/aclnn_convolution.h"
@@ -51,8 +51,13 @@ class Builder {
  public:
   Builder(Draw& draw, const Operator& op) : draw_(draw) { call_.op = &op; }
 
-  Builder& in(const Shape& shape, aclFormat format = ACL_FORMAT_ND) { return tensor(false, input_piece(draw_, shape, format)); }
-  Builder& out(const Shape& shape, aclFormat format = ACL_FORMAT_ND) { return tensor(true, output_piece(draw_, shape, format)); }
+  Builder& in(const Shape& shape, aclFormat format = ACL_FORMAT_ND) {
+    return tensor(false, input_piece(draw_, shape, format));
+  }
+  Builder& out(const Shape& shape, aclFormat format = ACL_FORMAT_ND) {
+    return tensor(true, output_piece(draw_, shape, format));
+  }
+  Builder& ints(int64_t value) { return numbers(Kind::ints, {value}); }
   Builder& in_out(const Shape& shape) { return tensor(true, input_piece(draw_, shape, ACL_FORMAT_ND)); }
   Builder& ins(const std::vector<Shape>& shapes) { return list(shapes, false); }
   Builder& outs(const std::vector<Shape>& shapes) { return list(shapes, true); }
@@ -236,7 +241,7 @@ struct Sizes {
 };
 
 Builder& convolution_settings(Builder& builder) {
-  return builder.numbers(Kind::ints, {1}).numbers(Kind::ints, {1}).numbers(Kind::ints, {1}).number(0).numbers(Kind::ints, {0});
+  return builder.ints(1).ints(1).ints(1).number(0).ints(0);
 }
 
 Call valid_convolution(Draw& draw) {
@@ -259,15 +264,15 @@ Call valid_convolution_backward(Draw& draw) {
   const Sizes s(draw);
   Builder builder(draw, kConvolutionBackward);
   builder.in({s.batch, s.out, s.length}, ACL_FORMAT_NCL).in({s.batch, s.in, s.length}, ACL_FORMAT_NCL);
-  builder.in({s.out, s.in, 3}, ACL_FORMAT_NCL).numbers(Kind::ints, {s.out});
+  builder.in({s.out, s.in, 3}, ACL_FORMAT_NCL).ints(s.out);
   convolution_settings(builder).number(1).numbers(Kind::flags, {1, 1, 1}).number(0);
   builder.out({s.batch, s.in, s.length}, ACL_FORMAT_NCL).out({s.out, s.in, 3}, ACL_FORMAT_NCL).out({s.out});
   return builder.held_to(whole);
 }
 
 const Operator kConvTbc = {"aclnnConvTbc", [](const Call& c, uint64_t* size, aclOpExecutor** executor) -> int {
-  return aclnnConvTbcGetWorkspaceSize(c.in(0), c.in(1), c.in(2), c.number(3), c.out(4), static_cast<int8_t>(c.number(5)),
-                                      size, executor);
+  return aclnnConvTbcGetWorkspaceSize(c.in(0), c.in(1), c.in(2), c.number(3), c.out(4),
+                                      static_cast<int8_t>(c.number(5)), size, executor);
 }, aclnnConvTbc};
 
 Call valid_conv_tbc(Draw& draw) {
@@ -292,9 +297,9 @@ Call valid_conv_tbc_backward(Draw& draw) {
 }
 
 const Operator kLSTM = {"aclnnLSTM", [](const Call& c, uint64_t* size, aclOpExecutor** executor) -> int {
-  return aclnnLSTMGetWorkspaceSize(c.in(0), c.list(1), c.list(2), c.in(3), c.number(4) != 0, c.number(5), c.args[6].real,
-                                   c.number(7) != 0, c.number(8) != 0, c.number(9) != 0, c.out(10), c.out(11),
-                                   c.out(12), c.out_list(13), c.out_list(14), c.out_list(15), c.out_list(16),
+  return aclnnLSTMGetWorkspaceSize(c.in(0), c.list(1), c.list(2), c.in(3), c.number(4) != 0, c.number(5),
+                                   c.args[6].real, c.number(7) != 0, c.number(8) != 0, c.number(9) != 0, c.out(10),
+                                   c.out(11), c.out(12), c.out_list(13), c.out_list(14), c.out_list(15), c.out_list(16),
                                    c.out_list(17), c.out_list(18), c.out_list(19), size, executor);
 }, aclnnLSTM};
 
@@ -312,7 +317,8 @@ Call valid_lstm(Draw& draw) {
   return builder.held_to(whole);
 }
 
-const Operator kLstmBackward = {"aclnnLstmBackward", [](const Call& c, uint64_t* size, aclOpExecutor** executor) -> int {
+const Operator kLstmBackward = {"aclnnLstmBackward",
+                                [](const Call& c, uint64_t* size, aclOpExecutor** executor) -> int {
   return aclnnLstmBackwardGetWorkspaceSize(
       c.in(0), c.list(1), c.list(2), c.in(3), c.in(4), c.in(5), c.list(6), c.list(7), c.list(8), c.list(9), c.list(10),
       c.list(11), c.list(12), c.in(13), c.number(14) != 0, c.number(15), c.args[16].real, c.number(17) != 0,
@@ -342,7 +348,8 @@ std::string cell_fault(const Call& call) {
     const int64_t row = i / hidden * 4 * hidden, column = i % hidden;
     const auto gate = [&](int64_t number) {
       const int64_t c = number * hidden + column;
-      return call.piece(0).value(row + c) + call.piece(1).value(row + c) + call.piece(3).value(c) + call.piece(4).value(c);
+      const double products = call.piece(0).value(row + c) + call.piece(1).value(row + c);
+      return products + call.piece(3).value(c) + call.piece(4).value(c);
     };
     Sum wanted;
     wanted.add(sigmoid(gate(1)) * call.piece(2).value(i));
