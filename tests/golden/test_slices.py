@@ -25,6 +25,7 @@ def test_the_window_has_the_worst_element_in_its_middle_where_there_is_room(inde
     assert found is not None
     assert (found.axes, found.through) == ((1, 2), (1, index, 5))
     assert found.window == (slice(first, first + 2048), slice(0, 70))
+    assert found.cells.max() > 0
 
 
 def test_an_array_that_fits_is_shown_whole() -> None:
@@ -34,6 +35,12 @@ def test_an_array_that_fits_is_shown_whole() -> None:
     assert found.cells.shape == (40, 50)
     assert found.cells.argmax() == 40 * 50 - 1
     assert np.count_nonzero(found.cells) == 1
+
+
+def test_the_largest_window_on_an_axis_of_two() -> None:
+    found = through((2, 2048), (1, 2047))
+    assert found is not None
+    assert found.window == (slice(0, 2), slice(0, 2048))
 
 
 def test_a_cell_has_the_largest_error_of_its_elements() -> None:
