@@ -139,6 +139,16 @@ def test_a_golden_folder_is_matched_by_name(tmp_path: Path) -> None:
     assert found.sound
 
 
+def test_elements_of_a_list_are_matched_by_either_way_of_naming_them(tmp_path: Path) -> None:
+    run = planted("aclnnLstmBackward")
+    target = run.save(tmp_path / "case.npz")
+    golden = {f"dparamsOut.{i}": array for i, array in enumerate(run.arrays["dparamsOut"])}
+    np.savez(tmp_path / "golden.npz", **golden)
+    report = report_of(compare(target, tmp_path / "golden.npz"), "dparamsOut[2]")
+    assert report.status == "pass"
+    assert report.measured.max_abs == 0
+
+
 def test_folders_of_plain_arrays(tmp_path: Path) -> None:
     a = np.linspace(0, 1, 7, dtype=np.float32)
     for side in "tg":

@@ -54,6 +54,7 @@ def test_terminal_in_chinese(found: Comparison) -> None:
     text = terminal.as_text(found, "zh")
     assert text.startswith("判定（mixed）：不通过    可信：否")
     assert "仅在卷积核行2" in text
+    assert any({"gradWeight", "否"} <= set(line.split()) for line in text.splitlines())
     assert text.splitlines()[-1].startswith("下一步：")
 
 
@@ -142,6 +143,9 @@ def test_html_is_one_file_with_pictures_in_two_languages(found: Comparison) -> N
     assert "仅在卷积核行2" in text
     assert "only in kernel row 2" in text
     assert 'data-lang="zh"' in page.render(found, "zh")
+    assert '<details class="output" open>' in text
+    assert '<details class="output">' in text
+    assert "[8, 8, 3, 3]</small>" in text
 
 
 def test_names_cannot_break_out_of_the_page(found: Comparison) -> None:

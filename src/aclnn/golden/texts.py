@@ -28,8 +28,8 @@ def number(value: float) -> str:
 def percent(part: int, whole: int) -> str:
     """A share that is never rounded up to all or down to nothing.
 
-    >>> percent(1, 3), percent(99999, 100000), percent(100, 100), percent(1, 10**6)
-    ('33.3 %', '99.99 %', '100 %', '0.01 %')
+    >>> percent(1, 3), percent(99999, 100000), percent(100, 100), percent(1, 10**6), percent(0, 3)
+    ('33.3 %', '99.99 %', '100 %', '0.01 %', '0 %')
     """
     if part == whole:
         return "100 %"
