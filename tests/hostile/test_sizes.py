@@ -56,6 +56,11 @@ def repeated(*shape):
     return np.lib.stride_tricks.as_strided(np.ones(1, np.float32), shape, (0,) * len(shape))
 def conv(input, weight, stride=1, padding=0, dilation=1, transposed=False):
     return aclnn.convolution(input, weight, None, stride, padding, dilation, transposed, 0, 1, 0)
+weights = [repeated(4, 1), repeated(4, 1)]
+one_layer = dict(has_bias=False, num_layers=1, bidirectional=False, batch_first=False)
+def lstm_arguments(steps, batch):
+    sequence, state = repeated(steps, batch, 1), repeated(1, batch, 1)
+    return sequence, [state, state], weights, sequence, state, state, *[[sequence]] * 7
 n = 2**31 - 2
 calls = [
     lambda: aclnn.elu(repeated(n)),
@@ -67,6 +72,17 @@ calls = [
     lambda: conv(repeated(1, 1, 4), repeated(1, 1, 3), stride=2**62, transposed=True),
     lambda: aclnn.conv_tbc(repeated(n, 1, 1), repeated(1, 1, 1), repeated(1), 0),
     lambda: aclnn.conv_tbc(repeated(4, 1, 1), repeated(1, 1, 1), repeated(1), 2**62),
+    lambda: aclnn.elu_backward(repeated(n), 1.0, 1.0, 1.0, True, repeated(n)),
+    lambda: aclnn.convolution_backward(
+        repeated(1, 1, n), repeated(1, 1, n), repeated(1, 1, 1), [1], 1, 0, 1, False, 0, 1, [True, True, True]
+    ),
+    lambda: aclnn.conv_tbc_backward(repeated(n, 1, 1), repeated(n, 1, 1), repeated(1, 1, 1), repeated(1), 0),
+    lambda: aclnn.lstm(repeated(n, 1, 1), weights, **one_layer),
+    lambda: aclnn.lstm(repeated(1, n, 1), weights, **one_layer),
+    lambda: aclnn.lstm_backward(*lstm_arguments(n, 1), **one_layer),
+    lambda: aclnn.lstm_backward(*lstm_arguments(1, n), **one_layer),
+    lambda: aclnn.thnn_fused_lstm_cell(repeated(n, 4), repeated(n, 4), repeated(n, 1)),
+    lambda: aclnn.thnn_fused_lstm_cell_backward(*[repeated(n, 1)] * 4, repeated(n, 4), True),
 ]
 with aclnn.product("cpu"), aclnn.engine(sys.argv[1]):
     for number, call in enumerate(calls):

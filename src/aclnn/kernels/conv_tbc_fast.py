@@ -15,7 +15,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels import convolution_forward_fast, jit, onednn
-from aclnn.kernels.conv_tbc_products import NAMES, Execution, Plan
+from aclnn.kernels.conv_tbc_products import BLOCK, NAMES, Execution, Plan
 from aclnn.kernels.convolution_program import LAST
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 
@@ -27,12 +27,23 @@ def too_small(call: Call) -> str | None:
     return f"{products} products are fewer than {FEW}" if products < FEW else None
 
 
+MOST_PRODUCTS = 20_000  # each is an object of oneDNN, made in phase 1: 2³¹ steps would be millions of them
+
+
+def slab_products(call: Call) -> int:
+    """How many products gradInput is made of."""
+    times, batch, _ = call["input"].shape
+    return -(-times // max(1, BLOCK // batch)) * int(call["weight"].shape[0])
+
+
 @kernel("aclnnConvTbcBackward", "onednn", engine="fast", too_small=too_small)
 def conv_tbc_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     if call["self"].dtype not in jit.POINTER:
         return Refusal("it takes float32, float16 and bfloat16")
     if any(call[name].is_empty for name in NAMES):
         return Refusal("a tensor is empty")
+    if (products := slab_products(call)) > MOST_PRODUCTS:
+        return Refusal(f"its {products} products over slabs are more than {MOST_PRODUCTS}")
     try:
         plan = Plan(call, threads)
         size = plan.slabs().program.arena.size
