@@ -32,9 +32,9 @@ MOST_PRODUCTS = 20_000  # each is an object of oneDNN, made in phase 1: 2³¹ st
 
 def slab_products(call: Call) -> int:
     """How many products gradInput is made of."""
-    (times, batch, _), (taps, *_) = call["input"].shape, call["weight"].shape
-    blocks = math.ceil(times / max(1, BLOCK // batch))
-    return blocks * int(taps)
+    (times, batch, _), taps = call["input"].shape, int(call["weight"].shape[0])
+    blocks: int = math.ceil(times / max(1, BLOCK // batch))
+    return taps * blocks
 
 
 @kernel("aclnnConvTbcBackward", "onednn", engine="fast", too_small=too_small)
