@@ -50,7 +50,7 @@ def _ratios(found: list[Group], title: str) -> Any:
     """A panel per operator and dtype, a bar per shape from 1, the range over the processes as a whisker."""
     heights = [len(group.lines) + 1.6 for group in found]
     figure, panels = plt.subplots(
-        len(found), 1, figsize=(8, 0.19 * sum(heights) + 0.8), sharex=True, height_ratios=heights, squeeze=False
+        len(found), 1, figsize=(8, 0.19 * sum(heights) + 1.1), sharex=True, height_ratios=heights, squeeze=False
     )
     for axes, group in zip(panels[:, 0], found, strict=True):
         _panel(axes, group)
@@ -65,7 +65,8 @@ def _ratios(found: list[Group], title: str) -> Any:
     handles = [Patch(color=color) for color in COLORS.values()]
     figure.legend(handles, list(COLORS), loc="upper right", ncols=3, frameon=False)
     figure.suptitle(f"Gradients beside PyTorch, {title}", x=0.02, ha="left", fontsize=11)
-    figure.tight_layout(h_pad=0.4)
+    inches = float(figure.get_figheight())
+    figure.tight_layout(h_pad=0.4, rect=(0, 0, 1, 1 - 0.3 / inches))  # the title has a line of its own
     return figure
 
 
