@@ -145,7 +145,19 @@ def test_an_arena_uses_bytes_again() -> None:
 
 
 def test_recent_keeps_the_newest() -> None:
-    recent: Recent[int] = Recent(limit=2)
+    recent: Recent[int] = Recent(lambda made: 1, limit=2)
     assert [recent.get(k, lambda k=k: k) for k in (1, 2, 1, 3)] == [1, 2, 1, 3]
     assert recent.get(1, lambda: -1) == 1
     assert recent.get(2, lambda: -2) == -2
+
+
+def test_recent_keeps_few_steps_but_always_the_newest() -> None:
+    recent: Recent[int] = Recent(lambda made: made, most_steps=10)
+    for steps in (4, 5, 6):
+        recent.get(steps, lambda steps=steps: steps)
+    assert len(recent) == 1
+    recent.get(3, lambda: 3)
+    assert len(recent) == 2
+    recent.get(99, lambda: 99)
+    assert len(recent) == 1
+    assert recent.get(99, lambda: -1) == 99

@@ -107,7 +107,7 @@ def _matrix(rows: int, columns: int) -> Layout:
     return strided(FLOAT32, (rows, columns), (columns, 1))
 
 
-recent: Recent[Slabs] = Recent()
+recent: Recent[Slabs] = Recent(lambda slabs: len(slabs.program.steps))
 
 
 class Plan:

@@ -23,7 +23,7 @@ FEW = 300_000  # products of a gradient: below, numpy takes less than loading on
 INPUTS = ("gradOutput", "input", "weight")
 OUTPUTS = ("gradInput", "gradWeight")
 
-programs: Recent[Parts] = Recent()
+programs: Recent[Parts] = Recent(lambda parts: len(parts.program.steps))
 
 
 def too_small(call: Call) -> str | None:

@@ -70,7 +70,7 @@ class Memory:
         self.products = {(w, add): Products(rows, w, hidden, add, facts.threads, arena) for w, add in sorted(kinds)}
 
 
-memories: Recent[Memory] = Recent()
+memories: Recent[Memory] = Recent(lambda memory: 1 + 3 * len(memory.products))
 
 
 class Plan:

@@ -119,15 +119,16 @@ class Program:
 Made = TypeVar("Made")
 
 
+BYTES_OF_A_STEP = 2**16  # generated code and descriptions that a step keeps alive: 40 to 60 KB were measured
+MOST_BYTES = 2**26  # that one kind of program keeps alive
+
+
 class Recent(Generic[Made]):
-    """What was made last, up to a limit; safe to share between threads.
+    """What was made last, up to a number of entries and of steps in them; safe to share between threads."""
 
-    A program keeps about 0.2 MB of generated code alive, so 128 of them stay below 30 MB.
-    """
-
-    def __init__(self, limit: int = 128):
+    def __init__(self, steps: Callable[[Made], int], limit: int = 128, most_steps: int = MOST_BYTES // BYTES_OF_A_STEP):
         self._made: OrderedDict[Hashable, Made] = OrderedDict()
-        self._limit = limit
+        self._steps, self._limit, self._most_steps = steps, limit, most_steps
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
@@ -138,9 +139,12 @@ class Recent(Generic[Made]):
         made = make()  # outside the lock: it may take long, and two threads may both do it
         with self._lock:
             self._made[key] = made
-            while len(self._made) > self._limit:
+            while len(self._made) > self._limit or self._has_too_many_steps():
                 self._made.popitem(last=False)
         return made
+
+    def _has_too_many_steps(self) -> bool:
+        return len(self._made) > 1 and sum(map(self._steps, self._made.values())) > self._most_steps
 
     def __len__(self) -> int:
         return len(self._made)
