@@ -87,20 +87,20 @@ def _of_torch(tensor: Any) -> Array:
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or not tensor.is_cpu or tensor.is_neg():
         raise TypeError
     if tensor.dtype is torch.bfloat16:
-        plain = tensor.detach() if tensor.requires_grad else tensor
-        array: Array = np.from_dlpack(_Lent(plain.view(torch.int16))).view(BFLOAT16.numpy)
+        array: Array = np.from_dlpack(_Lent(tensor.detach().view(torch.int16))).view(BFLOAT16.numpy)
     else:
         array = np.from_dlpack(_Lent(tensor))
-    size = array.nbytes if tensor.is_contiguous() else _reach(array)
-    if tensor.storage_offset() * array.itemsize + size > tensor.untyped_storage().nbytes():
-        raise ValueError  # its memory was freed, or part of it
+    past = tensor.storage_offset() * array.itemsize + _extent(array)
+    if past > tensor.untyped_storage().nbytes():  # its memory was freed, or part of it
+        raise ValueError
     return array
 
 
-def _reach(array: Array) -> int:
-    """How many bytes there are from the first element to the end of the last; torch has no negative strides."""
-    steps = zip(array.shape, array.strides, strict=True)
-    return array.itemsize + sum((n - 1) * step for n, step in steps) if array.size else 0
+def _extent(array: Array) -> int:
+    """How many bytes lie from the first element of an array past its last one."""
+    if array.flags.c_contiguous or not array.size:
+        return int(array.nbytes)
+    return array.itemsize + sum([(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)])
 
 
 class Short:
