@@ -100,7 +100,8 @@ def _extent(array: Array) -> int:
     """How many bytes lie from the first element of an array past its last one."""
     if array.flags.c_contiguous or not array.size:
         return int(array.nbytes)
-    return array.itemsize + sum([(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)])
+    steps = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    return int(array.itemsize + sum(steps))
 
 
 class Short:
