@@ -50,6 +50,8 @@ _WORDS = {
     "PyTorch, 1 thread": "PyTorch单线程",
     "PyTorch, all threads": "PyTorch全部线程",
     "PyTorch": "PyTorch",
+    "two streams, one thread each": "两个stream，各一个线程",
+    "of one after the other": "（与依次执行之比）",
     "aclnn": "aclnn",
     "program": "程序",
     "peak memory": "峰值内存",
@@ -182,10 +184,16 @@ def _programs(rows: list[Row], lang: str) -> str:
     ]
     for row in rows:
         if row["column"] == "once":
-            body.append(
-                (f"`aclnn compare`, {row['shape']}", f"{row['seconds']} s", "", f"{row['peak'] / 2**20:.0f} MiB")
-            )
+            body.append(_program(row, lang))
     return _table(("program", "time", "times PyTorch's", "peak memory"), body, lang)
+
+
+def _program(row: Row, lang: str) -> tuple[str, str, str, str]:
+    memory = f"{row['peak'] / 2**20:.0f} MiB"
+    if "serial" in row:
+        ratio = f"{row['seconds'] / row['serial']:.2f} {say('of one after the other', lang)} (≤ 0.65)"
+        return say(row["shape"], lang), duration(row["seconds"]), ratio, memory
+    return f"`aclnn compare`, {row['shape']}", f"{row['seconds']} s", "", memory
 
 
 def _images(rows: list[Row], *names: str) -> str:

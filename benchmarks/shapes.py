@@ -20,7 +20,7 @@ else:
 HERE = Path(__file__).parent
 OPERATORS = ("elu", "convolution", "conv_tbc", "lstm", "lstm_cell")
 COLUMNS = ("given", "fresh", "growth", "memory")
-FURTHER = {"calls": ("fresh",), "training": ("fresh",), "golden": ("once",)}
+FURTHER = {"calls": ("fresh",), "training": ("fresh",), "golden": ("once",), "streams": ("once",)}
 """What else is measured, and in which column."""
 
 

@@ -152,7 +152,14 @@ def _terminal(line: Line, width: int) -> str:
 
 def _once(rows: list[Row]) -> list[str]:
     found = [row for row in rows if "seconds" in row]
-    return [f"{r['operator']}, {r['shape']}: {r['seconds']} s, {r['peak'] / 2**20:.0f} MiB" for r in found]
+    return [f"{r['operator']}, {r['shape']}: {r['seconds']} s, {beside(r)}" for r in found]
+
+
+def beside(row: Row) -> str:
+    """What else is said of a program: against the same jobs one after the other, or its memory."""
+    if "serial" in row:
+        return f"{row['seconds'] / row['serial']:.2f} of one after the other (target 0.65)"
+    return f"{row['peak'] / 2**20:.0f} MiB"
 
 
 def short(ratio: float) -> str:

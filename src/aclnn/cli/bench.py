@@ -14,7 +14,8 @@ from aclnn.base.status import invalid
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME]...", help="elu, convolution, conv_tbc, lstm, lstm_cell, calls, training, golden; none: all."
+        metavar="[NAME]...",
+        help="elu, convolution, conv_tbc, lstm, lstm_cell, calls, training, golden, streams; none: all.",
     ),
 ]
 
