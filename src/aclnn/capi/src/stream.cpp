@@ -30,8 +30,9 @@ void enter_in_registry(const std::shared_ptr<Stream>& stream) {
   all.push_back(stream);
 }
 
-// Nothing leaves a worker; an outcome without a sentence is one that there was no memory for.
-Outcome outcome_of(const Job& job) noexcept {
+// No exception leaves a worker; an outcome without a sentence is one that there was no memory for. Not noexcept: when
+// Python ends, it ends this thread inside the job, and that must pass through here.
+Outcome outcome_of(const Job& job) {
   try {
     return job();
   } catch (const std::bad_alloc&) {
