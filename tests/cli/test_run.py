@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +15,11 @@ import pytest
 from aclnn.base.product import DEFAULT
 from aclnn.contract.cases import fill, views
 from aclnn.golden import batch
+from aclnn.golden import trial as trial_module
 from aclnn.golden.batch import Options, run_table
 from aclnn.golden.table import Row, read_table
 from aclnn.golden.trial import Trial, try_case
+from aclnn.runtime.plan import Plan, make_plan
 from tests.cli.test_cli import aclnn
 
 
@@ -169,6 +173,29 @@ def test_a_repro_line_keeps_product_and_engine(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert "product Atlas inference does not support this operator" in ended.stdout
     assert "--engine numpy" in again[1]
+
+
+def test_a_row_that_is_not_judged_has_no_error_and_a_plain_repro_line(tmp_path: Path) -> None:
+    path = many(tmp_path, 1)
+    (result,) = run_table(path, Options())
+    assert (result.error, result.verdict) == ("-", "ran")
+    assert batch.repro(path, result, Options()) == shlex.join(["aclnn", "run", str(path), "--line", "2", "--seed", "0"])
+
+
+def test_a_kernel_is_named_and_gets_the_workspace_it_asks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wanting(*given: Any) -> Plan:
+        plan = make_plan(*given)
+        return replace(plan, prepared=replace(plan.prepared, workspace_size=24))
+
+    monkeypatch.setattr(trial_module, "make_plan", wanting)
+    (row,) = read_table(many(tmp_path, 1), DEFAULT)
+    trial = try_case(row.case, check=True, engine="numpy", seconds=0)
+    assert (trial.kernel, trial.verdict) == ("numpy", "pass")
+
+
+def test_what_is_updated_in_place_is_judged_after_one_run(tmp_path: Path) -> None:
+    row = only_row(tmp_path, "op,sizes", "aclnnInplaceElu,shape=5x3")
+    assert try_case(row.case, check=True, seconds=0.02).verdict == "pass"
 
 
 def test_a_shape_may_begin_with_zero(tmp_path: Path) -> None:

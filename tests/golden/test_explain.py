@@ -57,6 +57,16 @@ def test_the_proof_names_the_assumption(tmp_path: Path) -> None:
     assert "cubeMathType is 0" in text
 
 
+def test_a_transposed_weight_is_said_in_both_languages(tmp_path: Path) -> None:
+    run, wrong, _ = FAULTS["lstm_transposed_weight"]()
+    found = run.compare(tmp_path, **with_faults(run, wrong))
+    (of_states,) = report_of(found, "dhPrevOut").hints
+    assert of_states.says.en == "w_hh or its gradient is read and written transposed"
+    assert of_states.says.zh == "w_hh按转置读取与写出"
+    (of_weight,) = report_of(found, "dparamsOut[1]").hints
+    assert (of_weight.says.en, of_weight.says.zh) == ("w_hh is read transposed", "w_hh按转置读取")
+
+
 # Places
 
 
