@@ -12,6 +12,7 @@ from aclnn.base.format import Format
 from aclnn.base.product import A2, CPU, Product
 from aclnn.base.scalar import scalar as number
 from aclnn.base.tensor import TensorSpec, dense
+from aclnn.contract import mutate
 from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, draw, fill, views
@@ -258,6 +259,14 @@ def test_mutation_finds_a_failing_case_for_each_rule_and_says_which_it_missed() 
         violation = check(op, case.call)
         assert violation is not None
         assert violation.rule == rule
+
+
+def test_a_mutation_of_a_size_or_a_number_keeps_the_others() -> None:
+    made = {case.note: case.values for case in mutate._mutants([Case(toy(), values())])}
+    assert made["x size 3 on axis 0"]["x"].shape == (3, 3)
+    assert made["x size 4 on axis 1"]["x"].shape == (2, 4)
+    assert made["sizes attribute [0] = 64"]["sizes"] == (64, 2)
+    assert made["sizes attribute [1] = 64"]["sizes"] == (1, 64)
 
 
 def test_fill_never_gives_ones_or_equal_inputs_and_poisons_outputs() -> None:

@@ -209,6 +209,8 @@ def test_arrays_and_operators_at_hand() -> None:
     }
     with pytest.raises(aclnn.AclnnError, match="has 2 parts; convolution_backward has 3 outputs"):
         compare(results[:2], op="convolution_backward", arguments=run.inputs())
+    with pytest.raises(aclnn.AclnnError, match="the golden has 2 parts"):
+        compare(results, golden=results[:2], op="convolution_backward", arguments=run.inputs())
 
 
 def test_one_array_is_the_only_output() -> None:
