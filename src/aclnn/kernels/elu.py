@@ -21,9 +21,8 @@ def elu_backward_numpy(call: Call) -> Run:
     with np.errstate(all="ignore"):
         product = alpha * scale if is_result else input_scale * alpha * scale
     scales_input, scales_slope = input_scale != 1, product != 1 and not is_result
-    one_slope = (
-        not is_result and product == scale and np.isfinite(input_scale)
-    )  # then 0, as the input of exp, gives the slope of x > 0
+    # where x > 0 exp gets 0: its product is then the slope of that branch, and no second pass is needed
+    one_slope = not is_result and product == scale and np.isfinite(input_scale)
     given, wanted = call["gradOutput"].dtype.numpy, call["gradInput"].dtype.numpy
     one_dtype = given == wanted == wide
 
