@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from aclnn.base.product import Product
-from aclnn.runtime.again import glimpse
+from aclnn.runtime.again import LONG_WAY, attempt
 from aclnn.runtime.executor import Executor
 from aclnn.runtime.operator import Operator
 
@@ -54,8 +54,8 @@ class _EluBackward(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> A:
-        seen = (
-            glimpse(
+        done, seen = (
+            attempt(
                 self.op,
                 (
                     grad_output,
@@ -69,11 +69,11 @@ class _EluBackward(Operator):
                 ),
             )
             if out is product is engine is None
-            else None
+            else LONG_WAY
         )
         result: A = (
-            seen.short.call(seen)
-            if seen is not None and seen.short is not None
+            seen
+            if done
             else self._call(
                 {
                     "gradOutput": grad_output,
@@ -145,8 +145,8 @@ class _Elu(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> A:
-        seen = (
-            glimpse(
+        done, seen = (
+            attempt(
                 self.op,
                 (input,),
                 (
@@ -156,11 +156,11 @@ class _Elu(Operator):
                 ),
             )
             if out is product is engine is None
-            else None
+            else LONG_WAY
         )
         result: A = (
-            seen.short.call(seen)
-            if seen is not None and seen.short is not None
+            seen
+            if done
             else self._call(
                 {"self": input, "alpha": alpha, "scale": scale, "inputScale": input_scale}, out, product, engine, seen
             )
@@ -273,8 +273,8 @@ class _ConvolutionBackward(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> tuple[A | None, A | None, A | None]:
-        seen = (
-            glimpse(
+        done, seen = (
+            attempt(
                 self.op,
                 (
                     grad_output,
@@ -294,11 +294,11 @@ class _ConvolutionBackward(Operator):
                 ),
             )
             if out is product is engine is None
-            else None
+            else LONG_WAY
         )
         result: tuple[A | None, A | None, A | None] = (
-            seen.short.call(seen)
-            if seen is not None and seen.short is not None
+            seen
+            if done
             else self._call(
                 {
                     "gradOutput": grad_output,
@@ -401,8 +401,8 @@ class _Convolution(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> A:
-        seen = (
-            glimpse(
+        done, seen = (
+            attempt(
                 self.op,
                 (
                     input,
@@ -420,11 +420,11 @@ class _Convolution(Operator):
                 ),
             )
             if out is product is engine is None
-            else None
+            else LONG_WAY
         )
         result: A = (
-            seen.short.call(seen)
-            if seen is not None and seen.short is not None
+            seen
+            if done
             else self._call(
                 {
                     "input": input,
@@ -512,8 +512,8 @@ class _ConvTbcBackward(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> tuple[A, A, A]:
-        seen = (
-            glimpse(
+        done, seen = (
+            attempt(
                 self.op,
                 (
                     grad_output,
@@ -527,11 +527,11 @@ class _ConvTbcBackward(Operator):
                 ),
             )
             if out is product is engine is None
-            else None
+            else LONG_WAY
         )
         result: tuple[A, A, A] = (
-            seen.short.call(seen)
-            if seen is not None and seen.short is not None
+            seen
+            if done
             else self._call(
                 {
                     "self": grad_output,
@@ -605,8 +605,8 @@ class _ConvTbc(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> A:
-        seen = (
-            glimpse(
+        done, seen = (
+            attempt(
                 self.op,
                 (
                     input,
@@ -619,11 +619,11 @@ class _ConvTbc(Operator):
                 ),
             )
             if out is product is engine is None
-            else None
+            else LONG_WAY
         )
         result: A = (
-            seen.short.call(seen)
-            if seen is not None and seen.short is not None
+            seen
+            if done
             else self._call(
                 {"self": input, "weight": weight, "bias": bias, "pad": pad, "cubeMathType": cube_math_type},
                 out,
@@ -942,8 +942,8 @@ class _ThnnFusedLstmCellBackward(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> tuple[A, A, A | None]:
-        seen = (
-            glimpse(
+        done, seen = (
+            attempt(
                 self.op,
                 (
                     grad_hy,
@@ -955,11 +955,11 @@ class _ThnnFusedLstmCellBackward(Operator):
                 (has_bias,),
             )
             if out is product is engine is None
-            else None
+            else LONG_WAY
         )
         result: tuple[A, A, A | None] = (
-            seen.short.call(seen)
-            if seen is not None and seen.short is not None
+            seen
+            if done
             else self._call(
                 {
                     "gradHyOptional": grad_hy,
@@ -1033,8 +1033,8 @@ class _ThnnFusedLstmCell(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> tuple[A, A, A]:
-        seen = (
-            glimpse(
+        done, seen = (
+            attempt(
                 self.op,
                 (
                     input_gates,
@@ -1046,11 +1046,11 @@ class _ThnnFusedLstmCell(Operator):
                 (),
             )
             if out is product is engine is None
-            else None
+            else LONG_WAY
         )
         result: tuple[A, A, A] = (
-            seen.short.call(seen)
-            if seen is not None and seen.short is not None
+            seen
+            if done
             else self._call(
                 {
                     "inputGates": input_gates,

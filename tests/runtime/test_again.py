@@ -27,7 +27,7 @@ def elu(g: Any = G, alpha: Any = 1.5, scale: Any = 1.0, inner: Any = 1.0, is_res
 
 
 def remembered() -> int:
-    return len(plan_cache._short)
+    return len(plan_cache.short)
 
 
 def long_way(*arguments: Any) -> Any:

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from aclnn.base.product import Product
-from aclnn.runtime.again import glimpse
+from aclnn.runtime.again import LONG_WAY, attempt
 from aclnn.runtime.executor import Executor
 from aclnn.runtime.operator import Operator
 
@@ -83,9 +83,8 @@ def _short_way(op: Op, shown: list[Arg], result: str, long: str) -> str:
         return f"result: {result} = {long})"
     tensors = "".join(f"{a.snake}, " for a in shown if a.is_tensor)
     attributes = "".join(f"{a.snake}, " for a in shown if not a.is_tensor)
-    seen = f"glimpse(self.op, ({tensors}), ({attributes})) if out is product is engine is None else None"
-    chosen = f"seen.short.call(seen) if seen is not None and seen.short is not None else {long}, seen)"
-    return f"seen = {seen}\n        result: {result} = {chosen}"
+    plain = f"attempt(self.op, ({tensors}), ({attributes})) if out is product is engine is None else LONG_WAY"
+    return f"done, seen = {plain}\n        result: {result} = seen if done else {long}, seen)"
 
 
 def _parameters(shown: list[Arg]) -> str:

@@ -29,19 +29,18 @@ def conv_tbc_backward_numpy(call: Call) -> Run:
         grad_weight: Array,
         grad_bias: Array,
     ) -> None:
-        with np.errstate(all="ignore"):
-            g, x, w = (np.ascontiguousarray(a) for a in cube_inputs(cube_math_type, grad_output, input, weight))
-            g, x = (a.reshape(len(a) * batch, a.shape[2]) for a in (g, x))
-            grad_x, grad_w = np.zeros_like(x), np.zeros_like(w)
-            for k, (u, i) in enumerate(taps):
-                g_u, here = g[_slab(u, batch)], _slab(i, batch)
-                grad_x[here] += g_u @ w[k].T
-                grad_w[k] = x[here].T @ g_u
-            unrounded = np.ascontiguousarray(grad_output, np.float64).reshape(g.shape)
-            sums = sum_rows(unrounded)
-            grad_input[...] = grad_x.reshape(grad_input.shape)
-            grad_weight[...] = grad_w
-            grad_bias[...] = sums
+        g, x, w = (np.ascontiguousarray(a) for a in cube_inputs(cube_math_type, grad_output, input, weight))
+        g, x = (a.reshape(len(a) * batch, a.shape[2]) for a in (g, x))
+        grad_x, grad_w = np.zeros_like(x), np.zeros_like(w)
+        for k, (u, i) in enumerate(taps):
+            g_u, here = g[_slab(u, batch)], _slab(i, batch)
+            grad_x[here] += g_u @ w[k].T
+            grad_w[k] = x[here].T @ g_u
+        unrounded = np.ascontiguousarray(grad_output, np.float64).reshape(g.shape)
+        sums = sum_rows(unrounded)
+        grad_input[...] = grad_x.reshape(grad_input.shape)
+        grad_weight[...] = grad_w
+        grad_bias[...] = sums
 
     return run
 
@@ -54,13 +53,12 @@ def conv_tbc_numpy(call: Call) -> Run:
     batch, cube_math_type = call["self"].shape[1], call["cubeMathType"]
 
     def run(workspace: Array | None, input: Array, weight: Array, bias: Array, output: Array) -> None:
-        with np.errstate(all="ignore"):
-            x, w = (np.ascontiguousarray(a) for a in cube_inputs(cube_math_type, input, weight))
-            x = x.reshape(len(x) * batch, x.shape[2])
-            y = np.zeros((steps * batch, w.shape[2]))
-            for k, (u, i) in enumerate(taps):
-                y[_slab(u, batch)] += x[_slab(i, batch)] @ w[k]
-            output[...] = (y + bias.astype(np.float64)).reshape(output.shape)
+        x, w = (np.ascontiguousarray(a) for a in cube_inputs(cube_math_type, input, weight))
+        x = x.reshape(len(x) * batch, x.shape[2])
+        y = np.zeros((steps * batch, w.shape[2]))
+        for k, (u, i) in enumerate(taps):
+            y[_slab(u, batch)] += x[_slab(i, batch)] @ w[k]
+        output[...] = (y + bias.astype(np.float64)).reshape(output.shape)
 
     return run
 

@@ -15,7 +15,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels import convolution_forward_fast, jit, onednn
-from aclnn.kernels.conv_tbc_products import BLOCK, NAMES, Execution, Plan
+from aclnn.kernels.conv_tbc_products import NAMES, Execution, Plan, block_count
 from aclnn.kernels.convolution_program import LAST
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 
@@ -33,8 +33,7 @@ MOST_PRODUCTS = 20_000  # each is an object of oneDNN, made in phase 1: 2³¹ st
 def slab_products(call: Call) -> int:
     """How many products gradInput is made of."""
     (times, batch, _), taps = call["input"].shape, int(call["weight"].shape[0])
-    blocks: int = math.ceil(times / max(1, BLOCK // batch))
-    return taps * blocks
+    return taps * block_count(times, batch)
 
 
 @kernel("aclnnConvTbcBackward", "onednn", engine="fast", too_small=too_small)

@@ -7,6 +7,8 @@ padding takes no part: gradInput adds them up over the taps, block of rows by bl
 from __future__ import annotations
 
 import ctypes
+import math
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from aclnn.base.dtype import FLOAT32
@@ -21,6 +23,7 @@ from aclnn.kernels.program import Buffer, Program, Recent, Session, aligned
 from aclnn.kernels.strides import address
 
 BLOCK = 3072  # rows of gradInput that a product has at most: the taps find them in the cache
+WIDE = 512  # channels from which products copy gradOutput themselves, wherever it begins
 NAMES = ("self", "input", "weight", "gradInput", "gradWeight")
 
 
@@ -43,6 +46,11 @@ class Problem(NamedTuple):
         return found
 
 
+def block_count(times: int, batch: int) -> int:
+    """Into how many pieces gradInput is divided, each of whole steps."""
+    return math.ceil(times / max(1, BLOCK // batch))
+
+
 class Slabs:
     """The products over slabs of the tensors."""
 
@@ -57,8 +65,9 @@ class Slabs:
             self.offsets = {n: self.program.arena.reserve(4 * count) if on else None for n, count, on in copies}
             self.tensors = {n: self.program.tensor(_matrix(1, count)) for n, count in zip(NAMES, counts, strict=True)}
             turned = [self._turned_weight(k) for k in range(p.kernel)]
-            for first in range(0, p.times, max(1, BLOCK // p.batch)):
-                self._add_block(first, min(p.times, first + max(1, BLOCK // p.batch)), turned)
+            count = block_count(p.times, p.batch)
+            for n in range(count):  # as equal as they can be: a small one would take longer than its share
+                self._add_block(p.times * n // count, p.times * (n + 1) // count, turned)
             for k, (u, i) in enumerate(p.taps()):
                 self._add_weight(k, u, i)
 
@@ -115,8 +124,9 @@ class Plan:
 
     def __init__(self, call: Call, threads: int):
         g, x, w = (call[n] for n in NAMES[:3])
+        narrow = g.shape[2] < WIDE
         rounding = call["cubeMathType"] if g.dtype is FLOAT32 else KEEP
-        ins = (entrance(s, FLOAT32, rounding, threads, in_order=True, on_line=s is g) for s in (g, x, w))
+        ins = (entrance(s, FLOAT32, rounding, threads, in_order=True, on_line=s is g and narrow) for s in (g, x, w))
         outs = (exit_(call[n], FLOAT32, threads, in_order=True) for n in NAMES[3:])
         self.ports: dict[str, Port] = dict(zip(NAMES, (*ins, *outs), strict=True))
         copied = tuple(bool(port.copies) for port in self.ports.values())
@@ -134,10 +144,11 @@ class Execution:
     """What one executor needs to run: memory objects and launches."""
 
     def __init__(self, plan: Plan):
-        self._problem, self._slabs = plan.problem, plan.slabs()
+        self._slabs = plan.slabs()
         self._session = Session(self._slabs.program)
         self._traffic = Traffic(plan.ports, self._slabs.offsets)
         self._bias = plan.bias.work()
+        self._unwritten = list(_unwritten(plan.problem, self._slabs.uncovered))
 
     def run(
         self,
@@ -155,7 +166,8 @@ class Execution:
         places = self._traffic.places(given, base)
         for name in NAMES[:3]:
             self._traffic.bring(name, given[name], places)
-        self._clear(places)
+        for name, start, size in self._unwritten:
+            ctypes.memset(places[name] + start, 0, size)
         self._session.bind(base, [(buffer, places[name]) for name, buffer in self._slabs.tensors.items()])
         self._session.run()
         for name in NAMES[3:]:
@@ -164,12 +176,13 @@ class Execution:
         self._bias.point(2, address(grad_bias))
         self._bias.run()
 
-    def _clear(self, places: dict[str, int]) -> None:
-        """Where every product adds, or there is none: a tap that meets only padding leaves its gradWeight alone."""
-        p = self._problem
-        per_step, per_tap = 4 * p.batch * p.in_channels, 4 * p.in_channels * p.out_channels
-        for first, end in self._slabs.uncovered:
-            ctypes.memset(places["gradInput"] + first * per_step, 0, (end - first) * per_step)
-        for k, (u, _) in enumerate(p.taps()):
-            if u.start == u.stop:
-                ctypes.memset(places["gradWeight"] + k * per_tap, 0, per_tap)
+
+def _unwritten(p: Problem, uncovered: Sequence[tuple[int, int]]) -> Iterator[tuple[str, int, int]]:
+    """Tensor, byte and size of what must be 0 at first: every product adds to it, or there is none, as for the
+    gradWeight of a tap that meets only padding."""
+    per_step, per_tap = 4 * p.batch * p.in_channels, 4 * p.in_channels * p.out_channels
+    for first, end in uncovered:
+        yield "gradInput", first * per_step, (end - first) * per_step
+    for k, (u, _) in enumerate(p.taps()):
+        if u.start == u.stop:
+            yield "gradWeight", k * per_tap, per_tap

@@ -36,20 +36,19 @@ def convolution_backward_numpy(call: Call) -> Run:
         grad_weight: Any,
         grad_bias: Any,
     ) -> None:
-        with np.errstate(all="ignore"):
-            seen = cube_inputs(cube_math_type, grad_output, input, weight)
-            g, x = (channels_first(a, groups) for a in seen[:2])
-            w = np.ascontiguousarray(taps_first(seen[2], groups, transposed))
-            grad_x = None if grad_input is None else np.zeros_like(x)
-            grad_w = None if grad_weight is None else np.zeros_like(w)
-            _add_up(axes, g, x, w, grad_x, grad_w)
-            sums = None if grad_bias is None else _channel_sums(grad_output)
-            if grad_x is not None:
-                grad_input[...] = np.moveaxis(grad_x, -2, 0).reshape(input.shape)
-            if grad_w is not None:
-                grad_weight[...] = taps_last(grad_w, transposed)
-            if sums is not None:
-                grad_bias[...] = sums
+        seen = cube_inputs(cube_math_type, grad_output, input, weight)
+        g, x = (channels_first(a, groups) for a in seen[:2])
+        w = np.ascontiguousarray(taps_first(seen[2], groups, transposed))
+        grad_x = None if grad_input is None else np.zeros_like(x)
+        grad_w = None if grad_weight is None else np.zeros_like(w)
+        _add_up(axes, g, x, w, grad_x, grad_w)
+        sums = None if grad_bias is None else _channel_sums(grad_output)
+        if grad_x is not None:
+            grad_input[...] = np.moveaxis(grad_x, -2, 0).reshape(input.shape)
+        if grad_w is not None:
+            grad_weight[...] = taps_last(grad_w, transposed)
+        if sums is not None:
+            grad_bias[...] = sums
 
     return run
 

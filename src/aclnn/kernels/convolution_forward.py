@@ -20,16 +20,15 @@ def convolution_numpy(call: Call) -> Run:
     axes = meetings(outputs, inputs, kernel, call["stride"], call["padding"], call["dilation"], transposed)
 
     def run(workspace: Array | None, input: Array, weight: Array, bias: Array | None, output: Array) -> None:
-        with np.errstate(all="ignore"):
-            input_seen, weight_seen = cube_inputs(cube_math_type, input, weight)
-            x = channels_first(input_seen, groups)
-            w = np.ascontiguousarray(taps_first(weight_seen, groups, transposed))
-            y = np.zeros((groups, w.shape[-2], *outputs[:-1], len(input), outputs[-1]))
-            _add_up(axes, x, w, y)
-            by_channel = np.moveaxis(y, -2, 0).reshape(output.shape)
-            if bias is not None:
-                by_channel = by_channel + bias.astype(np.float64).reshape(-1, *(1,) * len(outputs))
-            output[...] = by_channel
+        input_seen, weight_seen = cube_inputs(cube_math_type, input, weight)
+        x = channels_first(input_seen, groups)
+        w = np.ascontiguousarray(taps_first(weight_seen, groups, transposed))
+        y = np.zeros((groups, w.shape[-2], *outputs[:-1], len(input), outputs[-1]))
+        _add_up(axes, x, w, y)
+        by_channel = np.moveaxis(y, -2, 0).reshape(output.shape)
+        if bias is not None:
+            by_channel = by_channel + bias.astype(np.float64).reshape(-1, *(1,) * len(outputs))
+        output[...] = by_channel
 
     return run
 

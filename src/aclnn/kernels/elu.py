@@ -29,24 +29,23 @@ def elu_backward_numpy(call: Call) -> Run:
     def run(workspace: Array | None, grad_output: Array, self_or_result: Array, grad_input: Array) -> None:
         x = self_or_result if one_dtype else self_or_result.astype(wide)
         slope = x if one_slope and not one_dtype else np.empty(x.shape, wide)
-        with np.errstate(all="ignore"):
-            if is_result:
-                np.add(x, product, slope)
-            else:
-                np.minimum(x, zero, out=slope)  # where x > 0 the slope is scale, and exp must not overflow
-            if scales_input:
-                np.multiply(slope, input_scale, slope)
-            if not is_result:
-                np.exp(slope, slope)
-            if scales_slope:
-                np.multiply(slope, product, slope)
-            if not one_slope:
-                np.copyto(slope, scale, where=x > zero)
-            if one_dtype:
-                np.multiply(grad_output, slope, grad_input)
-            else:
-                np.multiply(grad_output.astype(wide), slope, slope)
-                grad_input[...] = slope if given == wanted else slope.astype(given)
+        if is_result:
+            np.add(x, product, slope)
+        else:
+            np.minimum(x, zero, out=slope)  # where x > 0 the slope is scale, and exp must not overflow
+        if scales_input:
+            np.multiply(slope, input_scale, slope)
+        if not is_result:
+            np.exp(slope, slope)
+        if scales_slope:
+            np.multiply(slope, product, slope)
+        if not one_slope:
+            np.copyto(slope, scale, where=x > zero)
+        if one_dtype:
+            np.multiply(grad_output, slope, grad_input)
+        else:
+            np.multiply(grad_output.astype(wide), slope, slope)
+            grad_input[...] = slope if given == wanted else slope.astype(given)
 
     return run
 
@@ -79,8 +78,7 @@ def _forward(call: Call, name: str) -> Callable[[Array], Array]:
 
     def elu(input: Array) -> Array:
         x = input.astype(wide, copy=False)
-        with np.errstate(all="ignore"):
-            y: Array = np.where(x > 0, scale * x, (alpha * scale) * np.expm1(np.where(x > 0, 0, x) * input_scale))
+        y: Array = np.where(x > 0, scale * x, (alpha * scale) * np.expm1(np.where(x > 0, 0, x) * input_scale))
         return y
 
     return elu

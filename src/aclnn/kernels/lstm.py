@@ -29,11 +29,10 @@ def lstm_backward_numpy(call: Call) -> Run:
 
     def run(workspace: Array | None, *tensors: Any) -> None:
         *inputs, out_dx, out_dh_prev, out_dc_prev, out_dparams = tensors
-        with np.errstate(all="ignore"):
-            dx, dh_prev, dc_prev, dparams = _Backward(call, *inputs).gradients()
-            out_dx[...], out_dh_prev[...], out_dc_prev[...] = dx, dh_prev, dc_prev
-            for out, values in zip(out_dparams, dparams, strict=True):
-                out[...] = values
+        dx, dh_prev, dc_prev, dparams = _Backward(call, *inputs).gradients()
+        out_dx[...], out_dh_prev[...], out_dc_prev[...] = dx, dh_prev, dc_prev
+        for out, values in zip(out_dparams, dparams, strict=True):
+            out[...] = values
 
     return run
 

@@ -56,16 +56,15 @@ def thnn_fused_lstm_cell_backward_numpy(call: Call) -> Run:
         def read(array: Array | None) -> Array:
             return np.zeros((), wide) if array is None else array.astype(wide, copy=False)
 
-        with np.errstate(all="ignore"):
-            slope = slopes(np.split(read(storage), 4, axis=1), read(cx), np.tanh(read(cy)))
-            dh = read(grad_hy)
-            dc = dh * slope.cell + read(grad_cy)
-            grad_gates = np.concatenate([dc * slope.i, dc * slope.f, dc * slope.g, dh * slope.o], axis=1)
-            grad_cx, grad_bias = dc * slope.forget, sum_rows(grad_gates)
-            out_gates[...] = grad_gates
-            out_cx[...] = grad_cx
-            if out_bias is not None:
-                out_bias[...] = grad_bias
+        slope = slopes(np.split(read(storage), 4, axis=1), read(cx), np.tanh(read(cy)))
+        dh = read(grad_hy)
+        dc = dh * slope.cell + read(grad_cy)
+        grad_gates = np.concatenate([dc * slope.i, dc * slope.f, dc * slope.g, dh * slope.o], axis=1)
+        grad_cx, grad_bias = dc * slope.forget, sum_rows(grad_gates)
+        out_gates[...] = grad_gates
+        out_cx[...] = grad_cx
+        if out_bias is not None:
+            out_bias[...] = grad_bias
 
     return run
 
@@ -98,11 +97,10 @@ def thnn_fused_lstm_cell_numpy(call: Call) -> Run:
         out_cy: Array,
         out_storage: Array,
     ) -> None:
-        with np.errstate(all="ignore"):
-            a = input_gates.astype(wide) + hidden_gates.astype(wide, copy=False)
-            if input_bias is not None and hidden_bias is not None:
-                a += input_bias.astype(wide, copy=False) + hidden_bias.astype(wide, copy=False)
-            gates, cy, tanh_c = step(a, cx.astype(wide, copy=False))
-            out_hy[...], out_cy[...], out_storage[...] = gates[3] * tanh_c, cy, np.concatenate(gates, axis=1)
+        a = input_gates.astype(wide) + hidden_gates.astype(wide, copy=False)
+        if input_bias is not None and hidden_bias is not None:
+            a += input_bias.astype(wide, copy=False) + hidden_bias.astype(wide, copy=False)
+        gates, cy, tanh_c = step(a, cx.astype(wide, copy=False))
+        out_hy[...], out_cy[...], out_storage[...] = gates[3] * tanh_c, cy, np.concatenate(gates, axis=1)
 
     return run

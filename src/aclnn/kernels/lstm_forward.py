@@ -29,11 +29,10 @@ def lstm_numpy(call: Call) -> Run:
         *lists: list[Array] | None,
     ) -> None:
         time_major = input.swapaxes(0, 1) if call["batchFirst"] else input
-        with np.errstate(all="ignore"):
-            forward = _Forward(call, time_major, params, hx, batch_sizes)
-            top = forward.run(lists)
-            output[...] = top.swapaxes(0, 1) if call["batchFirst"] else top
-            hy[...], cy[...] = forward.h, forward.c
+        forward = _Forward(call, time_major, params, hx, batch_sizes)
+        top = forward.run(lists)
+        output[...] = top.swapaxes(0, 1) if call["batchFirst"] else top
+        hy[...], cy[...] = forward.h, forward.c
 
     return run
 

@@ -17,9 +17,12 @@ def _address_by_interface(array: Array) -> int:
     return where
 
 
+_word_at, _DATA = ctypes.c_size_t.from_address, object.__basicsize__
+
+
 def _address_by_layout(array: Array) -> int:
     """The same a microsecond sooner: in numpy's binary interface it is the first field of an array object."""
-    return ctypes.c_void_p.from_address(id(array) + object.__basicsize__).value or 0
+    return _word_at(id(array) + _DATA).value
 
 
 def _layout_is_known() -> bool:

@@ -108,21 +108,21 @@ class Work:
         self.threads, self._keep = threads, keep
         self.tensors: Sequence[Array | None] = ()  # that arguments point to for good
         self.entry = entry
-        self._block = (ctypes.c_int64 * (FIRST_ARGUMENT + len(arguments)))()
-        self.address = ctypes.addressof(self._block)
-        self._block[0], self._block[1] = items, chunk
+        self.block = (ctypes.c_int64 * (FIRST_ARGUMENT + len(arguments)))()
+        self.address = ctypes.addressof(self.block)
+        self.block[0], self.block[1] = items, chunk
         for i, value in enumerate(arguments):
-            self._block[FIRST_ARGUMENT + i] = value if isinstance(value, int) else bits_of(value)
+            self.block[FIRST_ARGUMENT + i] = value if isinstance(value, int) else bits_of(value)
 
     def point(self, first: int, *addresses: int) -> None:
         """Sets the arguments from `first` on."""
         for i, where in enumerate(addresses, FIRST_ARGUMENT + first):
-            self._block[i] = where
+            self.block[i] = where
 
     def arm(self) -> int:
         """Makes the block fit for the threads that can be had now, and says how many they are."""
         threads, omp = usable(self.threads), runtime()
-        self._block[2], self._block[3] = (0, 0) if threads == 1 or omp is None else (omp.who, omp.how_many)
+        self.block[2], self.block[3] = (0, 0) if threads == 1 or omp is None else (omp.who, omp.how_many)
         return threads
 
     def run(self) -> None:
@@ -140,12 +140,13 @@ class Launch:
     """A run that is one piece of work, whose first arguments are where tensors lie: those at `places`; 0 for none."""
 
     def __init__(self, make: Callable[[], Work], places: Sequence[int]):
-        self._make, self._places = make, places
+        self._make, self._places = make, tuple(enumerate(places, FIRST_ARGUMENT))
         self._work = make()
 
     def __call__(self, workspace: Array | None, *tensors: Array | None) -> None:
-        self._point(self._work, tensors)
-        self._work.run()
+        work = self._work
+        self._point(work, tensors)
+        work.run()
 
     def bound(self, workspace: Array | None, *tensors: Array | None) -> Callable[[], None]:
         """The same on these tensors, which it keeps alive, for good: no address is looked up again."""
@@ -155,8 +156,10 @@ class Launch:
         return work.run
 
     def _point(self, work: Work, tensors: Sequence[Array | None]) -> None:
-        chosen = (tensors[i] for i in self._places)
-        work.point(0, *(0 if t is None else address(t) for t in chosen))
+        block = work.block
+        for position, i in self._places:
+            tensor = tensors[i]
+            block[position] = 0 if tensor is None else address(tensor)
 
 
 def bits_of(value: float) -> int:

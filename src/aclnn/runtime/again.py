@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Hashable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +18,13 @@ from aclnn.base.adopt import to_torch
 from aclnn.base.dtype import BFLOAT16, UINT8
 from aclnn.base.geometry import Array
 from aclnn.contract.model import Op
-from aclnn.runtime import settings
-from aclnn.runtime.executor import VERBOSE, execute, new_memory
+from aclnn.runtime.executor import VERBOSE, guarded, new_memory
 from aclnn.runtime.plan import Plan, plan_cache
+from aclnn.runtime.settings import context
 
 MOST_SCRATCH = 2**26  # bytes of scratch that a thread keeps
+LONG_WAY: tuple[bool, Any] = False, None
+"""What attempt() answers to a call that it does not take."""
 
 
 class Glimpse(NamedTuple):
@@ -29,41 +32,57 @@ class Glimpse(NamedTuple):
 
     key: Hashable
     attributes: Sequence[Any]
-    arrays: list[Array | None]
-    from_torch: bool
-    short: Short | None  # what was left behind by a call like this
+    arrays: Sequence[Array | None]
 
 
-def glimpse(op: Op, tensors: Sequence[Any], attributes: Sequence[Any]) -> Glimpse | None:
-    """What decides the plan of a plain call, exactly: values with their types. None: take the long way."""
-    key: list[Any] = [op, *settings.context()]
-    arrays: list[Array | None] = []
+def attempt(op: Op, tensors: Sequence[Any], attributes: Sequence[Any]) -> tuple[bool, Any]:
+    """(True, the result) of a plain call whose like was made before; else (False, its Glimpse or None)."""
     from_torch = False
     try:
-        for value in attributes:
-            kind = type(value)
-            if kind is list or kind is tuple:
-                key.append(tuple(value))
-                key.extend(map(type, value))
-            else:
-                key.append(value)
-            key.append(kind)
-        for tensor in tensors:
-            array = tensor
-            if type(tensor) is not np.ndarray and tensor is not None:
-                array = _of_torch(tensor)
-                from_torch = True
-            arrays.append(array)
-            if array is None:
+        kinds = tuple(map(type, attributes))
+        values = attributes if list not in kinds and tuple not in kinds else _spelled_out(attributes)
+        key = [op, context(), values, kinds]  # what decides the plan, exactly: values with their types
+        for array in tensors:
+            if type(array) is np.ndarray and array.flags.aligned:
+                key += array.dtype, array.shape, array.strides
+            elif array is None:
                 key.append(None)
-            elif array.flags.aligned:
-                key += (array.dtype, array.shape, array.strides)
             else:
-                return None
+                tensors, from_torch = list(map(_adopted, tensors)), True
+                key[4:] = map(_look, tensors)
+                break
         whole = tuple(key)
-        return Glimpse(whole, attributes, arrays, from_torch, plan_cache.recall(whole))
+        short = plan_cache.short.get(whole)
     except Exception:  # whatever it is, the long way has a sentence for it
+        return LONG_WAY
+    if short is None:
+        return False, Glimpse(whole, attributes, tensors)
+    return True, short.call(tensors, from_torch)
+
+
+def _look(array: Array | None) -> Hashable:
+    if array is None:
         return None
+    if not array.flags.aligned:
+        raise ValueError
+    return array.dtype, array.shape, array.strides
+
+
+def _spelled_out(attributes: Sequence[Any]) -> tuple[Any, ...]:
+    """With sequences as tuples of their elements and the types of these."""
+    return tuple((*v, *map(type, v)) if type(v) in (list, tuple) else v for v in attributes)
+
+
+class _Torch:
+    """What is needed of torch again and again."""
+
+    def __init__(self) -> None:
+        torch = sys.modules["torch"]
+        self.kinds = torch.Tensor, torch.nn.Parameter
+        self.bfloat16, self.int16, self.to_dlpack = torch.bfloat16, torch.int16, torch._C._to_dlpack
+
+
+_torch = cache(_Torch)
 
 
 class _Lent:
@@ -75,16 +94,18 @@ class _Lent:
         self._tensor = tensor
 
     def __dlpack__(self, **wanted: Any) -> Any:
-        return sys.modules["torch"]._C._to_dlpack(self._tensor)
+        return _torch().to_dlpack(self._tensor)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # the CPU
 
 
-def _of_torch(tensor: Any) -> Array:
-    """The memory of a plain torch tensor; raises for everything else."""
-    torch = sys.modules["torch"]
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or not tensor.is_cpu or tensor.is_neg():
+def _adopted(tensor: Any) -> Array | None:
+    """The memory of a plain array or torch tensor; raises for everything else."""
+    if tensor is None or type(tensor) is np.ndarray:
+        return tensor
+    torch = _torch()
+    if type(tensor) not in torch.kinds or not tensor.is_cpu or tensor.is_neg():
         raise TypeError
     if tensor.dtype is torch.bfloat16:
         array: Array = np.from_dlpack(_Lent(tensor.detach().view(torch.int16))).view(BFLOAT16.numpy)
@@ -108,23 +129,25 @@ class Short:
     """What is left to do for such a call."""
 
     def __init__(self, plan: Plan):
-        self._plan = plan
+        self._plan, self._room = plan, plan.workspace_size
         inputs = [a.name for a in plan.op.inputs if a.is_tensor]
         self._specs = [plan.call[a.name] for a in plan.op.outputs]
         places = {name: i for i, name in enumerate([*inputs, *(a.name for a in plan.op.outputs)])}
         used = zip(plan.op.tensors, plan.taking_part, strict=True)
-        self._order = [places[a.name] if on else -1 for a, on in used]
+        order = [places[a.name] if on else -1 for a, on in used]
+        self._order = order if order != list(range(len(places))) else None  # None: as they come
         self._numpy_knows = BFLOAT16 not in {s.dtype for s in self._specs if s is not None}
 
-    def call(self, seen: Glimpse) -> Any:
-        op = self._plan.op
-        outputs = [None if s is None else new_memory(op, "an output", s.shape, s.dtype) for s in self._specs]
-        tensors = [*seen.arrays, *outputs]
-        views = [tensors[i] if i >= 0 else None for i in self._order]
-        run = self._plan.take_run()
-        execute(self._plan, run, scratch_of(op, self._plan.workspace_size), views)
-        self._plan.give_back(run)
-        results = self._as_torch(outputs) if seen.from_torch else outputs
+    def call(self, arrays: Sequence[Array | None], to_torch: bool) -> Any:
+        plan, views = self._plan, [*arrays]
+        plan_cache.hits += 1
+        for spec in self._specs:
+            views.append(None if spec is None else new_memory(plan.op, "an output", spec.shape, spec.dtype))
+        given = views if self._order is None else [views[i] if i >= 0 else None for i in self._order]
+        run = plan.take_run()
+        guarded(plan, run, scratch_of(plan.op, self._room) if self._room else None, *given)
+        plan.give_back(run)
+        results = self._as_torch(views[len(arrays) :]) if to_torch else views[len(arrays) :]
         return results[0] if len(results) == 1 else tuple(results)
 
     def _as_torch(self, outputs: list[Array | None]) -> list[Any]:

@@ -179,8 +179,8 @@ class PlanCache:
 
     def start_afresh(self) -> None:
         self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
-        self._short: dict[Hashable, Any] = {}
-        self._hits = self._misses = 0
+        self.short: dict[Hashable, Any] = {}
+        self.hits = self._misses = 0
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
@@ -188,7 +188,7 @@ class PlanCache:
             plan = self._plans.get(key)
             if plan is not None:
                 self._plans.move_to_end(key)
-                self._hits += 1
+                self.hits += 1
                 return plan
             self._misses += 1
         plan = make()  # outside the lock: a plan may take long, and may raise
@@ -198,28 +198,21 @@ class PlanCache:
                 self._plans.popitem(last=False)
         return plan
 
-    def recall(self, key: Hashable) -> Any:
-        """What was remembered of a call like this, if anything."""
-        found = self._short.get(key)
-        if found is not None:
-            self._hits += 1
-        return found
-
     def remember(self, key: Hashable, short: Any) -> None:
         with self._lock:
-            if len(self._short) >= MOST_SHORT:
-                self._short.clear()
-            self._short[key] = short
+            if len(self.short) >= MOST_SHORT:
+                self.short.clear()
+            self.short[key] = short
 
     def info(self) -> CacheInfo:
         with self._lock:
-            return CacheInfo(self._hits, self._misses, len(self._plans), self._limit)
+            return CacheInfo(self.hits, self._misses, len(self._plans), self._limit)
 
     def clear(self) -> None:
         with self._lock:
             self._plans.clear()
-            self._short.clear()
-            self._hits = self._misses = 0
+            self.short.clear()
+            self.hits = self._misses = 0
 
 
 plan_cache = PlanCache()

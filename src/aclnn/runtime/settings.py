@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from typing import NamedTuple
 
 from aclnn.base import product as products
 from aclnn.base.product import Product
@@ -17,61 +18,65 @@ from aclnn.base.tensor import kind_of
 MOST_THREADS = max(256, os.cpu_count() or 1)  # libgomp ends the process if the operating system refuses a thread
 ENGINES = ("auto", "fast", "numpy", "reference")
 
-_product: ContextVar[Product | None] = ContextVar("product", default=None)
-_engine: ContextVar[str | None] = ContextVar("engine", default=None)
-_threads: ContextVar[int | None] = ContextVar("threads", default=None)
+
+class Context(NamedTuple):
+    """What contexts say; where they are silent the environment decides, once for the process."""
+
+    product: Product | None = None
+    engine: str | None = None
+    threads: int | None = None
+
+
+_SILENT = Context()
+_context: ContextVar[Context] = ContextVar("aclnn", default=_SILENT)
+context = _context.get
 
 
 def current_product(given: str | Product | None = None) -> Product:
     if given is not None:
         return products.find(given)
-    return _product.get() or _environment_product()
+    return context().product or _environment_product()
 
 
 def current_engine(given: str | None = None) -> str:
     if given is not None:
         return _known_engine(given)
-    return _engine.get() or _environment_engine()
+    return context().engine or _environment_engine()
 
 
 def current_threads() -> int:
-    return _threads.get() or _environment_threads()
-
-
-def context() -> tuple[Product | None, str | None, int | None]:
-    """What contexts say; where they are silent the environment decides, once for the process."""
-    return _product.get(), _engine.get(), _threads.get()
+    return context().threads or _environment_threads()
 
 
 @contextmanager
 def product(name: str | Product) -> Iterator[Product]:
     """Checks every call inside the block against this product: `with aclnn.product("Atlas A3"): …`"""
     found = products.find(name)
-    token = _product.set(found)
-    try:
+    with _inside(context()._replace(product=found)):
         yield found
-    finally:
-        _product.reset(token)
 
 
 @contextmanager
 def engine(name: str) -> Iterator[str]:
     """Runs every call inside the block on this engine: auto, fast, numpy or reference."""
-    token = _engine.set(_known_engine(name))
-    try:
+    with _inside(context()._replace(engine=_known_engine(name))):
         yield name
-    finally:
-        _engine.reset(token)
 
 
 @contextmanager
 def threads(count: int) -> Iterator[int]:
     """Plans every call inside the block for this many threads."""
-    token = _threads.set(_positive(count, "threads"))
-    try:
+    with _inside(context()._replace(threads=_positive(count, "threads"))):
         yield count
+
+
+@contextmanager
+def _inside(changed: Context) -> Iterator[None]:
+    token = _context.set(changed)
+    try:
+        yield
     finally:
-        _threads.reset(token)
+        _context.reset(token)
 
 
 def _known_engine(name: str) -> str:

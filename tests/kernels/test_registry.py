@@ -1,0 +1,46 @@
+"""What the registry adds to every numpy kernel."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import aclnn
+
+X = np.array([-np.inf, -1000.0, np.nan, np.inf], np.float32)
+G = np.array([np.inf, 1e-45, 1.0, -np.inf], np.float32)
+
+
+def gradient() -> np.ndarray:
+    with aclnn.engine("numpy"):
+        return aclnn.elu_backward(G, 3e38, 1.0, 2.0, False, X)
+
+
+@pytest.mark.parametrize("strictness", ["raise", "warn", "ignore"])
+def test_no_kernel_warns_and_the_callers_settings_stay(strictness: str) -> None:
+    with np.errstate(all=strictness):  # type: ignore[call-overload]
+        before = np.geterr()
+        for _ in range(3):
+            gradient()
+        assert np.geterr() == before
+
+
+def test_threads_do_not_meet_in_a_run() -> None:
+    failed: list[BaseException] = []
+    expected = gradient().tobytes()
+
+    def work() -> None:
+        try:
+            for _ in range(300):
+                assert gradient().tobytes() == expected
+        except BaseException as error:
+            failed.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failed
