@@ -712,32 +712,68 @@ class _LstmBackward(Operator):
         product: str | Product | None = None,
         engine: str | None = None,
     ) -> tuple[A, A, A, list[A]]:
-        result: tuple[A, A, A, list[A]] = self._call(
-            {
-                "input": input,
-                "hx": hx,
-                "params": params,
-                "dy": dy,
-                "dh": dh,
-                "dc": dc,
-                "i": i,
-                "g": g,
-                "f": f,
-                "o": o,
-                "h": h,
-                "c": c,
-                "tanhc": tanhc,
-                "batchSizesOptional": batch_sizes,
-                "hasBias": has_bias,
-                "numLayers": num_layers,
-                "dropout": dropout,
-                "train": train,
-                "bidirectional": bidirectional,
-                "batchFirst": batch_first,
-            },
-            out,
-            product,
-            engine,
+        done, seen = (
+            attempt(
+                self.op,
+                (
+                    input,
+                    hx,
+                    params,
+                    dy,
+                    dh,
+                    dc,
+                    i,
+                    g,
+                    f,
+                    o,
+                    h,
+                    c,
+                    tanhc,
+                    batch_sizes,
+                ),
+                (
+                    has_bias,
+                    num_layers,
+                    dropout,
+                    train,
+                    bidirectional,
+                    batch_first,
+                ),
+            )
+            if out is product is engine is None
+            else LONG_WAY
+        )
+        result: tuple[A, A, A, list[A]] = (
+            seen
+            if done
+            else self._call(
+                {
+                    "input": input,
+                    "hx": hx,
+                    "params": params,
+                    "dy": dy,
+                    "dh": dh,
+                    "dc": dc,
+                    "i": i,
+                    "g": g,
+                    "f": f,
+                    "o": o,
+                    "h": h,
+                    "c": c,
+                    "tanhc": tanhc,
+                    "batchSizesOptional": batch_sizes,
+                    "hasBias": has_bias,
+                    "numLayers": num_layers,
+                    "dropout": dropout,
+                    "train": train,
+                    "bidirectional": bidirectional,
+                    "batchFirst": batch_first,
+                },
+                out,
+                product,
+                engine,
+                seen,
+            )
         )
         return result
 
@@ -846,6 +882,27 @@ class _LSTM(Operator):
         list[A] | None,
         list[A] | None,
     ]:
+        done, seen = (
+            attempt(
+                self.op,
+                (
+                    input,
+                    params,
+                    hx,
+                    batch_sizes,
+                ),
+                (
+                    has_bias,
+                    num_layers,
+                    dropout,
+                    train,
+                    bidirectional,
+                    batch_first,
+                ),
+            )
+            if out is product is engine is None
+            else LONG_WAY
+        )
         result: tuple[
             A,
             A,
@@ -857,22 +914,27 @@ class _LSTM(Operator):
             list[A] | None,
             list[A] | None,
             list[A] | None,
-        ] = self._call(
-            {
-                "input": input,
-                "params": params,
-                "hx": hx,
-                "batchSizes": batch_sizes,
-                "hasBias": has_bias,
-                "numLayers": num_layers,
-                "dropout": dropout,
-                "train": train,
-                "bidirectional": bidirectional,
-                "batchFirst": batch_first,
-            },
-            out,
-            product,
-            engine,
+        ] = (
+            seen
+            if done
+            else self._call(
+                {
+                    "input": input,
+                    "params": params,
+                    "hx": hx,
+                    "batchSizes": batch_sizes,
+                    "hasBias": has_bias,
+                    "numLayers": num_layers,
+                    "dropout": dropout,
+                    "train": train,
+                    "bidirectional": bidirectional,
+                    "batchFirst": batch_first,
+                },
+                out,
+                product,
+                engine,
+                seen,
+            )
         )
         return result
 

@@ -77,9 +77,10 @@ def test_equal_numbers_of_other_types_are_other_calls() -> None:
 
 
 def test_zeros_of_both_signs_take_the_long_way() -> None:
-    for _ in range(2):
-        assert np.signbit(elu(alpha=0.0, g=np.ones((2, 2), np.float32)))[0, 0] == np.False_
-        assert np.signbit(elu(alpha=-0.0, g=np.ones((2, 2), np.float32)))[0, 0] == np.True_
+    for kind in (float, np.float32, np.float64):
+        for _ in range(2):
+            assert np.signbit(elu(alpha=kind(0.0), g=np.ones((2, 2), np.float32)))[0, 0] == np.False_
+            assert np.signbit(elu(alpha=kind(-0.0), g=np.ones((2, 2), np.float32)))[0, 0] == np.True_
     assert remembered() == 0
 
 
@@ -222,3 +223,42 @@ def test_many_threads_at_once() -> None:
     for worker in workers:
         worker.join()
     assert not wrong
+
+
+def lstm(turn: Any = lambda array: array, params: Any = None, **more: Any) -> Any:
+    x, h = np.linspace(-1, 1, 12).astype(np.float32).reshape(3, 2, 2), np.ones((1, 2, 2), np.float32)
+    weights = [np.linspace(-1, k, 16).astype(np.float32).reshape(8, 2) for k in range(2)] if params is None else params
+    flags = {"has_bias": False, "num_layers": 1, "bidirectional": False, "batch_first": False}
+    return aclnn.lstm(turn(x), list(map(turn, weights)), (turn(h), turn(h)), **flags, **more)
+
+
+def flat(results: Any) -> list[Any]:
+    return [a for r in results for a in (r if isinstance(r, list) else [r])]
+
+
+def test_lists_of_tensors() -> None:
+    first = flat(lstm())
+    assert remembered() == 1
+    hits = aclnn.cache_info().hits
+    assert [a.tobytes() for a in flat(lstm())] == [a.tobytes() for a in first]
+    assert aclnn.cache_info().hits == hits + 1
+    assert not any(np.shares_memory(a, b) for a, b in zip(flat(lstm()), first, strict=True))
+    lstm(dropout=-0.0)
+    assert remembered() == 1
+    for _ in range(2):
+        with pytest.raises(aclnn.AclnnError, match=r"params"):
+            lstm(params=[np.ones((8, 2), np.float32)])
+        with pytest.raises(aclnn.AclnnError, match=r"params\[1\]"):
+            lstm(params=[np.ones((8, 2), np.float32), np.ones((8, 2), np.float16)])
+
+
+@pytest.mark.torch
+def test_lists_of_torch_tensors() -> None:
+    import torch
+
+    expected = [a.tobytes() for a in flat(lstm())]
+    for _ in range(2):
+        assert [t.numpy().tobytes() for t in flat(lstm(torch.from_numpy))] == expected
+    mixed = lstm(params=[torch.from_numpy(np.linspace(-1, k, 16).astype(np.float32).reshape(8, 2)) for k in range(2)])
+    assert all(isinstance(t, torch.Tensor) for t in flat(mixed))
+    assert [t.numpy().tobytes() for t in flat(mixed)] == expected

@@ -78,8 +78,8 @@ class {class_name}(Operator):
 
 
 def _short_way(op: Op, shown: list[Arg], result: str, long: str) -> str:
-    """The lines that find the result: by way of runtime/again.py for operators of single tensors with fresh outputs."""
-    if any(a.kind == "tensor_list" for a in op.args) or len(op.fresh) < len(op.outputs):
+    """The lines that find the result: by way of runtime/again.py for operators with fresh outputs."""
+    if len(op.fresh) < len(op.outputs):
         return f"result: {result} = {long})"
     tensors = "".join(f"{a.snake}, " for a in shown if a.is_tensor)
     attributes = "".join(f"{a.snake}, " for a in shown if not a.is_tensor)

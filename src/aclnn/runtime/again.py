@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,12 +17,14 @@ import numpy as np
 from aclnn.base.adopt import to_torch
 from aclnn.base.dtype import BFLOAT16, UINT8
 from aclnn.base.geometry import Array
-from aclnn.contract.model import Op
+from aclnn.contract.model import HIDDEN, Op
 from aclnn.runtime.executor import VERBOSE, guarded, new_memory
 from aclnn.runtime.plan import Plan, plan_cache
 from aclnn.runtime.settings import context
 
 MOST_SCRATCH = 2**26  # bytes of scratch that a thread keeps
+_OF_NUMPY = (np.ndarray, type(None))
+_LISTS = (list, tuple)
 LONG_WAY: tuple[bool, Any] = False, None
 """What attempt() answers to a call that it does not take."""
 
@@ -32,7 +34,7 @@ class Glimpse(NamedTuple):
 
     key: Hashable
     attributes: Sequence[Any]
-    arrays: Sequence[Array | None]
+    arrays: Sequence[Any]
 
 
 def attempt(op: Op, tensors: Sequence[Any], attributes: Sequence[Any]) -> tuple[bool, Any]:
@@ -48,7 +50,8 @@ def attempt(op: Op, tensors: Sequence[Any], attributes: Sequence[Any]) -> tuple[
             elif array is None:
                 key.append(None)
             else:
-                tensors, from_torch = list(map(_adopted, tensors)), True
+                from_torch = type(array) not in _LISTS or any(type(t) not in _OF_NUMPY for t in _flat(tensors))
+                tensors = list(map(_adopted, tensors))
                 key[4:] = map(_look, tensors)
                 break
         whole = tuple(key)
@@ -60,9 +63,20 @@ def attempt(op: Op, tensors: Sequence[Any], attributes: Sequence[Any]) -> tuple[
     return True, short.call(tensors, from_torch)
 
 
-def _look(array: Array | None) -> Hashable:
+def _flat(tensors: Sequence[Any]) -> Iterator[Any]:
+    """The tensors, those of lists one by one."""
+    for tensor in tensors:
+        if type(tensor) in _LISTS:
+            yield from tensor
+        else:
+            yield tensor
+
+
+def _look(array: Any) -> Hashable:
     if array is None:
         return None
+    if type(array) is list:
+        return tuple(map(_look, array))
     if not array.flags.aligned:
         raise ValueError
     return array.dtype, array.shape, array.strides
@@ -70,7 +84,7 @@ def _look(array: Array | None) -> Hashable:
 
 def _spelled_out(attributes: Sequence[Any]) -> tuple[Any, ...]:
     """With sequences as tuples of their elements and the types of these."""
-    return tuple((*v, *map(type, v)) if type(v) in (list, tuple) else v for v in attributes)
+    return tuple((*v, *map(type, v)) if type(v) in _LISTS else v for v in attributes)
 
 
 class _Torch:
@@ -100,10 +114,12 @@ class _Lent:
         return 1, 0  # the CPU
 
 
-def _adopted(tensor: Any) -> Array | None:
-    """The memory of a plain array or torch tensor; raises for everything else."""
+def _adopted(tensor: Any) -> Any:
+    """The memory of a plain array or torch tensor, or of a list of them; raises for everything else."""
     if tensor is None or type(tensor) is np.ndarray:
         return tensor
+    if type(tensor) in _LISTS:
+        return list(map(_adopted, tensor))
     torch = _torch()
     if type(tensor) not in torch.kinds or not tensor.is_cpu or tensor.is_neg():
         raise TypeError
@@ -136,13 +152,13 @@ class Short:
         used = zip(plan.op.tensors, plan.taking_part, strict=True)
         order = [places[a.name] if on else -1 for a, on in used]
         self._order = order if order != list(range(len(places))) else None  # None: as they come
-        self._numpy_knows = BFLOAT16 not in {s.dtype for s in self._specs if s is not None}
+        self._numpy_knows = BFLOAT16 not in {s.dtype for a in plan.op.outputs for s in plan.call.specs(a.name)}
 
-    def call(self, arrays: Sequence[Array | None], to_torch: bool) -> Any:
+    def call(self, arrays: Sequence[Any], to_torch: bool) -> Any:
         plan, views = self._plan, [*arrays]
         plan_cache.hits += 1
         for spec in self._specs:
-            views.append(None if spec is None else new_memory(plan.op, "an output", spec.shape, spec.dtype))
+            views.append(None if spec is None else _new(plan.op, spec))
         given = views if self._order is None else [views[i] if i >= 0 else None for i in self._order]
         run = plan.take_run()
         guarded(plan, run, scratch_of(plan.op, self._room) if self._room else None, *given)
@@ -150,19 +166,32 @@ class Short:
         results = self._as_torch(views[len(arrays) :]) if to_torch else views[len(arrays) :]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _as_torch(self, outputs: list[Array | None]) -> list[Any]:
+    def _as_torch(self, outputs: list[Any]) -> list[Any]:
         turn = sys.modules["torch"].from_numpy if self._numpy_knows else to_torch
-        return [None if o is None else turn(o) for o in outputs]
+        return [None if o is None else [turn(a) for a in o] if type(o) is list else turn(o) for o in outputs]
+
+
+def _new(op: Op, spec: Any) -> Any:
+    """Memory for an output, or for a list of them."""
+    if type(spec) is tuple:
+        return [_new(op, s) for s in spec]
+    return new_memory(op, "an output", spec.shape, spec.dtype)
 
 
 def remember(seen: Glimpse | None, plan: Plan) -> None:
     """Leaves a Short behind, where the long way found nothing that the key does not say."""
     if seen is None or VERBOSE or plan.value_rules or plan.advice:
         return
-    copied = any(step % a.itemsize for a in seen.arrays if a is not None for step in a.strides)
-    if copied or any(isinstance(v, float) and v == 0 for v in seen.attributes):  # 0 and −0 would be one key
-        return
-    plan_cache.remember(seen.key, Short(plan))
+    copied = any(step % a.itemsize for a in _flat(seen.arrays) if a is not None for step in a.strides)
+    if not copied and not _has_zero_of_two_signs(plan.op, seen.attributes):
+        plan_cache.remember(seen.key, Short(plan))
+
+
+def _has_zero_of_two_signs(op: Op, attributes: Sequence[Any]) -> bool:
+    """Whether a factor is 0 or −0, which would be one key; a probability, of kind double, has no sign."""
+    args = (a for a in op.inputs if not a.is_tensor and a.python != HIDDEN)
+    pairs = zip(args, attributes, strict=True)
+    return any(a.kind == "scalar" and isinstance(v, (float, np.floating)) and v == 0 for a, v in pairs)
 
 
 class _Kept(threading.local):
