@@ -157,7 +157,8 @@ class Execution:
         """Where w_ih (0) or w_hh (1) is a dense float32 matrix."""
         each = len(tensor.params) // (self._plan.sizes.layers * self._plan.sizes.directions)
         n = k * each + which
-        if self._plan.usable[n] and _begins_a_line(tensor.params[n]):
+        packed = which == 0 or self._memory.step.one_row is None
+        if self._plan.usable[n] and (packed or _begins_a_line(tensor.params[n])):
             return address(tensor.params[n])
         place = base + (self._memory.w_hh if which else self._memory.w_ih)
         _copy(self._weights[n], address(tensor.params[n]), place)

@@ -14,7 +14,7 @@ from aclnn.kernels import convert, jit, onednn
 from aclnn.kernels.lstm_plan import Sizes
 from aclnn.kernels.lstm_walk import PER_THREAD, Sequences
 from aclnn.kernels.nopython import agreed
-from aclnn.kernels.onednn import DST, SRC, WEIGHTS, matmul, strided
+from aclnn.kernels.onednn import strided
 from aclnn.kernels.program import Arena, Buffer, Program, Session, aligned
 from aclnn.kernels.strides import address
 from aclnn.kernels.threads import Work, runtime, worth
@@ -32,7 +32,7 @@ class Facts(NamedTuple):
 
 
 class Product:
-    """a = x·wᵀ, or a += x·wᵀ: [rows, columns] by [4H, columns], multiplied as they lie (see lstm_program)."""
+    """a = x·wᵀ, or a += x·wᵀ: [rows, columns] by [4H, columns], packed (see lstm_program)."""
 
     def __init__(self, rows: int, columns: int, gates: int, add: bool, threads: int, arena: Arena):
         with onednn.library().limits.held_at(threads):
@@ -40,8 +40,7 @@ class Product:
             self.x = program.tensor(strided(FLOAT32, (rows, columns), (columns, 1)))
             self.w = program.tensor(strided(FLOAT32, (columns, gates), (1, columns)))
             self.a: Buffer = program.tensor(strided(FLOAT32, (rows, gates), (gates, 1)))
-            product = matmul(self.x.layout, self.w.layout, self.a.layout, add)
-            program.execute(product, {SRC: self.x, WEIGHTS: self.w, DST: self.a})
+            program.multiply(self.x, self.w, self.a, (columns, gates), add)
 
 
 class Memory:
@@ -184,7 +183,8 @@ class Execution:
         session, step = self._step, memory.step
         session.bind(base, [(step.x, base + memory.h), (step.w, w_hh), (step.a, base + memory.a)])
         session.forget(step.a)  # the walk moves it
-        ((primitive, arguments),) = session.steps
+        session.run(but_the_last=True)
+        primitive, arguments = session.steps[-1]
         table[agreed.REVERSE], table[agreed.STATUS] = reverse, 0
         table[agreed.PARALLEL] = omp.parallel_address if omp is not None else 0
         table[agreed.GATES], table[agreed.GATES_BLOCK] = gates.entry.address, gates.address

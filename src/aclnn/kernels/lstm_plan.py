@@ -43,6 +43,7 @@ class Facts(NamedTuple):
     sizes: Sizes
     scatters: bool  # dx is made in the workspace
     converts: bool  # so are the gradients of the weights
+    copies_weights: bool  # a weight is not a dense float32 matrix
     threads: int
 
 
@@ -60,7 +61,9 @@ class Memory:
         self.grad, self.h_prev = matrix(rows, 4 * hidden), matrix(rows, hidden)
         self.dh, self.dh_made, self.dc = (matrix(batch, hidden) for _ in range(3))
         widest = max(sizes.width(layer) for layer in range(sizes.layers))
-        self.x, self.w_ih, self.w_hh = matrix(rows, widest), matrix(4 * hidden, widest), matrix(4 * hidden, hidden)
+        self.x = matrix(rows, widest)
+        self.w_ih = matrix(4 * hidden, widest, facts.copies_weights)
+        self.w_hh = matrix(4 * hidden, hidden, facts.copies_weights or batch == 1)
         self.dw_ih = matrix(4 * hidden, widest, facts.converts)
         self.dw_hh = matrix(4 * hidden, hidden, facts.converts)
         self.between = [matrix(rows, sizes.width(1), sizes.layers > n) for n in (1, 2)]
@@ -83,12 +86,13 @@ class Plan:
         letter = jit.POINTER[self.dtype]
         self.gather = jit.load("lstm.gather", f"{letter}iii{letter}iiiFiiiiI")
         self.scatter = jit.load("lstm.scatter", f"Fi{letter}iiiiI")
-        self.facts = Facts(self.sizes, self._scatters(), not all(map(_is_matrix, call["dparamsOut"])), threads)
+        self.usable = [_is_matrix(s) for s in call["params"]]
+        converts = not all(map(_is_matrix, call["dparamsOut"]))
+        self.facts = Facts(self.sizes, self._scatters(), converts, not all(self.usable), threads)
         self.gathers = self._gathers()
         self.states = [self._state(name, threads) for name in ("dh", "dc", "dhPrevOut", "dcPrevOut")]
         params, dparams = call["params"], call["dparamsOut"]
         self.weights = [convert.plan(s, dense(FLOAT32, s.shape), threads) for s in params]
-        self.usable = [_is_matrix(s) for s in params]
         self.gradients = [None if _is_matrix(s) else convert.plan(dense(FLOAT32, s.shape), s, threads) for s in dparams]
         rows = dense(FLOAT32, (self.sizes.rows, 4 * self.sizes.hidden))
         self.biases = [sums.plan(rows, 1, spec, threads) for spec in dparams if spec.rank == 1]

@@ -9,8 +9,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from ctypes import c_int, c_void_p
 from typing import Generic, NamedTuple, TypeVar
 
+from aclnn.base.dtype import FLOAT32
 from aclnn.kernels import onednn
-from aclnn.kernels.onednn import DST, SCRATCHPAD, SRC, Layout, Primitive
+from aclnn.kernels.onednn import DST, SCRATCHPAD, SRC, WEIGHTS, Layout, Primitive
 
 LINE = 64  # bytes: what every buffer is aligned to
 
@@ -103,6 +104,12 @@ class Program:
     def copy(self, source: Buffer, target: Buffer) -> None:
         self.execute(onednn.reorder(source.layout, target.layout), {SRC: source, DST: target})
 
+    def multiply(self, a: Buffer, b: Buffer, c: Buffer, size_of_b: tuple[int, int], add: bool = False) -> None:
+        """c = a·b, or c += a·b, in float32, with b packed in a step before, as oneDNN likes it best."""
+        product = onednn.matmul(a.layout, onednn.any_layout(FLOAT32, size_of_b), c.layout, add)
+        packed = self.laid_out(b, product.layout(WEIGHTS))
+        self.execute(product, {SRC: a, WEIGHTS: packed, DST: c})
+
     def execute(self, primitive: Primitive, arguments: Mapping[int, Buffer]) -> None:
         given = dict(arguments)
         if primitive.scratch.size:
@@ -191,10 +198,10 @@ class Session:
             self._lib.check(self._lib.functions.dnnl_memory_set_data_handle(self.memory[number], address))
             self._at[number] = address
 
-    def run(self) -> None:
-        """Executes every step, on the threads the program was made for."""
+    def run(self, but_the_last: bool = False) -> None:
+        """Executes every step, on the threads the program was made for; or leaves the last one to others."""
         lib = onednn.library()  # refuses after a fork
         execute = lib.functions.dnnl_primitive_execute
         with lib.limits.held_at(self.program.threads):
-            for primitive, arguments in self.steps:
+            for primitive, arguments in self.steps[:-1] if but_the_last else self.steps:
                 lib.check(execute(primitive.handle, self.stream, len(arguments), arguments))
