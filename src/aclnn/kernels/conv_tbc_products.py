@@ -17,7 +17,7 @@ from aclnn.base.rounding import KEEP
 from aclnn.base.taps import meetings
 from aclnn.contract.call import Call
 from aclnn.kernels import onednn, sums
-from aclnn.kernels.onednn import DST, SRC, WEIGHTS, Layout, matmul, strided
+from aclnn.kernels.onednn import Layout, strided
 from aclnn.kernels.ports import Port, Traffic, entrance, exit_
 from aclnn.kernels.program import Buffer, Program, Recent, Session, aligned
 from aclnn.kernels.strides import address
@@ -75,10 +75,11 @@ class Slabs:
         return self.program.part(self.tensors[name], layout, 4 * start)
 
     def _turned_weight(self, k: int) -> Buffer:
-        """weight[k] as [out channels, in channels], read as it lies: a copy in that order was slower to multiply."""
+        """weight[k] as [out channels, in channels], packed for products with a block of rows."""
         p = self._problem
-        dims = p.out_channels, p.in_channels
-        return self._slab("weight", k * dims[0] * dims[1], strided(FLOAT32, dims, (1, dims[0])))
+        dims, rows = (p.out_channels, p.in_channels), p.times // block_count(p.times, p.batch) * p.batch
+        weight = self._slab("weight", k * dims[0] * dims[1], strided(FLOAT32, dims, (1, dims[0])))
+        return self.program.packed(weight, dims, _matrix(rows, dims[0]), _matrix(rows, dims[1]))
 
     def _add_block(self, first: int, end: int, turned: list[Buffer]) -> None:
         """gradInput of the steps first … end − 1: a tap that meets them all writes, the others add."""
@@ -94,8 +95,7 @@ class Slabs:
                 rows = (stop - start) * p.batch
                 a = self._rows("self", start + shift, rows, p.out_channels)
                 c = self._rows("gradInput", start, rows, p.in_channels)
-                product = matmul(a.layout, turned[k].layout, c.layout, add=not covered or k != order[0])
-                self.program.execute(product, {SRC: a, WEIGHTS: turned[k], DST: c})
+                self.program.multiply(a, turned[k], c, add=not covered or k != order[0])
 
     def _add_weight(self, k: int, u: slice, i: slice) -> None:
         """gradWeight[k]."""
@@ -106,7 +106,7 @@ class Slabs:
             turned = strided(FLOAT32, (p.in_channels, rows), (1, p.in_channels))
             a = self._slab("input", i.start * p.batch * p.in_channels, turned)
             b = self._rows("self", u.start, rows, p.out_channels)
-            self.program.execute(matmul(a.layout, b.layout, c.layout), {SRC: a, WEIGHTS: b, DST: c})
+            self.program.multiply(a, b, c)
 
     def _rows(self, name: str, step: int, rows: int, channels: int) -> Buffer:
         return self._slab(name, step * self._problem.batch * channels, _matrix(rows, channels))

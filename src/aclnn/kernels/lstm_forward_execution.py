@@ -40,7 +40,8 @@ class Product:
             self.x = program.tensor(strided(FLOAT32, (rows, columns), (columns, 1)))
             self.w = program.tensor(strided(FLOAT32, (columns, gates), (1, columns)))
             self.a: Buffer = program.tensor(strided(FLOAT32, (rows, gates), (gates, 1)))
-            program.multiply(self.x, self.w, self.a, (columns, gates), add)
+            packed = program.packed(self.w, (columns, gates), self.x.layout, self.a.layout)
+            program.multiply(self.x, packed, self.a, add)
 
 
 class Memory:

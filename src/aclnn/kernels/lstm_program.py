@@ -10,7 +10,7 @@ from __future__ import annotations
 from aclnn.base.dtype import FLOAT32
 from aclnn.kernels import jit, onednn
 from aclnn.kernels.nopython.agreed import PRODUCT_TILE
-from aclnn.kernels.onednn import DST, SRC, WEIGHTS, matmul, strided
+from aclnn.kernels.onednn import strided
 from aclnn.kernels.program import Arena, Buffer, Program, Session
 from aclnn.kernels.threads import Work, worth
 
@@ -28,7 +28,8 @@ class Step:
             self.grad = program.tensor(strided(FLOAT32, (batch, 4 * hidden), (4 * hidden, 1)))
             self.weight = program.tensor(strided(FLOAT32, (4 * hidden, hidden), (hidden, 1)))
             self.dh = program.tensor(strided(FLOAT32, (batch, hidden), (hidden, 1)))
-            program.multiply(self.grad, self.weight, self.dh, (4 * hidden, hidden))
+            packed = program.packed(self.weight, (4 * hidden, hidden), self.grad.layout, self.dh.layout)
+            program.multiply(self.grad, packed, self.dh)
 
     def session(self) -> Session | Work:
         """What one executor needs of it."""
@@ -50,13 +51,11 @@ class Products:
             def matrix(rows: int, columns: int) -> Buffer:
                 return program.tensor(strided(FLOAT32, (rows, columns), (columns, 1)))
 
-            def multiply(a: Buffer, b: Buffer, c: Buffer) -> None:
-                program.execute(matmul(a.layout, b.layout, c.layout), {SRC: a, WEIGHTS: b, DST: c})
-
             self.grad, self.x, self.h_prev = matrix(rows, gates), matrix(rows, width), matrix(rows, hidden)
             self.turned = program.tensor(strided(FLOAT32, (gates, rows), (1, gates)))
             self.w_ih, self.dx = matrix(gates, width), matrix(rows, width)
             self.dw_ih, self.dw_hh = matrix(gates, width), matrix(gates, hidden)
-            program.multiply(self.grad, self.w_ih, self.dx, (gates, width), add)
-            multiply(self.turned, self.x, self.dw_ih)
-            multiply(self.turned, self.h_prev, self.dw_hh)
+            packed = program.packed(self.w_ih, (gates, width), self.grad.layout, self.dx.layout)
+            program.multiply(self.grad, packed, self.dx, add)
+            program.multiply(self.turned, self.x, self.dw_ih)
+            program.multiply(self.turned, self.h_prev, self.dw_hh)

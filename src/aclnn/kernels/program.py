@@ -104,11 +104,14 @@ class Program:
     def copy(self, source: Buffer, target: Buffer) -> None:
         self.execute(onednn.reorder(source.layout, target.layout), {SRC: source, DST: target})
 
-    def multiply(self, a: Buffer, b: Buffer, c: Buffer, size_of_b: tuple[int, int], add: bool = False) -> None:
-        """c = a·b, or c += a·b, in float32, with b packed in a step before, as oneDNN likes it best."""
-        product = onednn.matmul(a.layout, onednn.any_layout(FLOAT32, size_of_b), c.layout, add)
-        packed = self.laid_out(b, product.layout(WEIGHTS))
-        self.execute(product, {SRC: a, WEIGHTS: packed, DST: c})
+    def packed(self, b: Buffer, size: tuple[int, int], a: Layout, c: Layout) -> Buffer:
+        """A float32 matrix as the right-hand side of the products a·b = c: copied into the layout they like best."""
+        product = onednn.matmul(a, onednn.any_layout(FLOAT32, size), c)
+        return self.laid_out(b, product.layout(WEIGHTS))
+
+    def multiply(self, a: Buffer, b: Buffer, c: Buffer, add: bool = False) -> None:
+        """c = a·b, or c += a·b."""
+        self.execute(onednn.matmul(a.layout, b.layout, c.layout, add), {SRC: a, WEIGHTS: b, DST: c})
 
     def execute(self, primitive: Primitive, arguments: Mapping[int, Buffer]) -> None:
         given = dict(arguments)
