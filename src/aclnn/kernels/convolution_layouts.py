@@ -40,9 +40,10 @@ def names_of(problem: Problem) -> list[str]:
     axes = len(problem.window.stride)
     kernel = problem.weight.dims[-axes:]
     before, after = problem.wide.dims[1] // problem.groups, problem.narrow.dims[1] // problem.groups
-    channels = "depthwise" if before == 1 and problem.groups > 1 else "grouped" if problem.groups > 1 else "dense"
-    if channels == "dense" and min(before, after) < 8:
-        channels = "few channels"
+    if problem.groups > 1:  # oneDNN computes 16 channels at a time
+        channels = "depthwise" if before == 1 else "narrow groups" if min(before, after) < 16 else "grouped"
+    else:
+        channels = "few channels" if min(before, after) < 8 else "dense"
     taps = "1 tap" if max(kernel) == 1 else "3 taps" if max(kernel) <= 3 else "more taps"
     step = "strided" if max(problem.window.stride) > 1 else "unit stride"
     turned = ", transposed" if problem.transposed else ""

@@ -78,7 +78,7 @@ class Library:
     """The loaded library, with an engine and the attributes that all our primitives have."""
 
     def __init__(self, path: str):
-        self.path = path
+        self.path, self._addresses = path, dict[str, int]()
         try:
             self.functions = ctypes.CDLL(path)
             self._declare()
@@ -145,8 +145,10 @@ class Library:
         return handle
 
     def address(self, function: str) -> int:
-        """Where a function lies, for native code that calls it."""
-        return ctypes.cast(getattr(self.functions, f"dnnl_{function}"), c_void_p).value or 0
+        """Where a function lies, for native code that calls it. Asked once: cast leaves a cycle behind every time."""
+        if function not in self._addresses:
+            self._addresses[function] = ctypes.cast(getattr(self.functions, f"dnnl_{function}"), c_void_p).value or 0
+        return self._addresses[function]
 
 
 @cache
