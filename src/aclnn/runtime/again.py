@@ -17,6 +17,7 @@ import numpy as np
 from aclnn.base.adopt import to_torch
 from aclnn.base.dtype import BFLOAT16, UINT8
 from aclnn.base.geometry import Array
+from aclnn.base.tensor import TensorSpec
 from aclnn.contract.model import HIDDEN, Op
 from aclnn.runtime.executor import VERBOSE, guarded, new_memory
 from aclnn.runtime.plan import Plan, plan_cache
@@ -99,16 +100,13 @@ class _Torch:
 _torch = cache(_Torch)
 
 
-class _Lent:
+class _Lent(tuple[Any]):
     """A torch tensor as DLPack hands it to numpy. Its own numpy() would forbid to resize its storage, as FSDP does."""
 
-    __slots__ = ("_tensor",)
-
-    def __init__(self, tensor: Any):
-        self._tensor = tensor
+    __slots__ = ()
 
     def __dlpack__(self, **wanted: Any) -> Any:
-        return _torch().to_dlpack(self._tensor)
+        return _torch().to_dlpack(self[0])
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # the CPU
@@ -116,17 +114,18 @@ class _Lent:
 
 def _adopted(tensor: Any) -> Any:
     """The memory of a plain array or torch tensor, or of a list of them; raises for everything else."""
-    if tensor is None or type(tensor) is np.ndarray:
+    kind = type(tensor)
+    if kind is np.ndarray or tensor is None:
         return tensor
-    if type(tensor) in _LISTS:
+    if kind in _LISTS:
         return list(map(_adopted, tensor))
     torch = _torch()
-    if type(tensor) not in torch.kinds or not tensor.is_cpu or tensor.is_neg():
+    if kind not in torch.kinds or not tensor.is_cpu or tensor.is_neg():
         raise TypeError
     if tensor.dtype is torch.bfloat16:
-        array: Array = np.from_dlpack(_Lent(tensor.detach().view(torch.int16))).view(BFLOAT16.numpy)
+        array: Array = np.from_dlpack(_Lent((tensor.detach().view(torch.int16),))).view(BFLOAT16.numpy)
     else:
-        array = np.from_dlpack(_Lent(tensor))
+        array = np.from_dlpack(_Lent((tensor,)))
     past = tensor.storage_offset() * array.itemsize + _extent(array)
     if past > tensor.untyped_storage().nbytes():  # its memory was freed, or part of it
         raise ValueError
@@ -158,7 +157,12 @@ class Short:
         plan, views = self._plan, [*arrays]
         plan_cache.hits += 1
         for spec in self._specs:
-            views.append(None if spec is None else _new(plan.op, spec))
+            if type(spec) is TensorSpec:
+                views.append(new_memory(plan.op, "an output", spec.shape, spec.dtype))
+            else:  # None, or a list
+                views.append(
+                    None if spec is None else [new_memory(plan.op, "an output", s.shape, s.dtype) for s in spec]
+                )
         given = views if self._order is None else [views[i] if i >= 0 else None for i in self._order]
         run = plan.take_run()
         guarded(plan, run, scratch_of(plan.op, self._room) if self._room else None, *given)
@@ -169,13 +173,6 @@ class Short:
     def _as_torch(self, outputs: list[Any]) -> list[Any]:
         turn = sys.modules["torch"].from_numpy if self._numpy_knows else to_torch
         return [None if o is None else [turn(a) for a in o] if type(o) is list else turn(o) for o in outputs]
-
-
-def _new(op: Op, spec: Any) -> Any:
-    """Memory for an output, or for a list of them."""
-    if type(spec) is tuple:
-        return [_new(op, s) for s in spec]
-    return new_memory(op, "an output", spec.shape, spec.dtype)
 
 
 def remember(seen: Glimpse | None, plan: Plan) -> None:
