@@ -23,7 +23,6 @@ from aclnn.kernels.program import Buffer, Program, Recent, Session, aligned
 from aclnn.kernels.strides import address
 
 BLOCK = 3072  # rows of gradInput that a product has at most: the taps find them in the cache
-WIDE = 512  # channels from which products copy gradOutput themselves, wherever it begins
 NAMES = ("self", "input", "weight", "gradInput", "gradWeight")
 
 
@@ -124,9 +123,8 @@ class Plan:
 
     def __init__(self, call: Call, threads: int):
         g, x, w = (call[n] for n in NAMES[:3])
-        narrow = g.shape[2] < WIDE
         rounding = call["cubeMathType"] if g.dtype is FLOAT32 else KEEP
-        ins = (entrance(s, FLOAT32, rounding, threads, in_order=True, on_line=s is g and narrow) for s in (g, x, w))
+        ins = (entrance(s, FLOAT32, rounding, threads, in_order=True, on_line=s is g) for s in (g, x, w))
         outs = (exit_(call[n], FLOAT32, threads, in_order=True) for n in NAMES[3:])
         self.ports: dict[str, Port] = dict(zip(NAMES, (*ins, *outs), strict=True))
         copied = tuple(bool(port.copies) for port in self.ports.values())
