@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Hashable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +53,10 @@ def attempt(op: Op, tensors: Sequence[Any], attributes: Sequence[Any]) -> tuple[
             else:
                 from_torch = type(array) not in _LISTS or any(type(t) not in _OF_NUMPY for t in _flat(tensors))
                 tensors = list(map(_adopted, tensors))
-                key[4:] = map(_look, tensors)
+                key[4:] = [
+                    (t.dtype, t.shape, t.strides) if type(t) is np.ndarray and t.flags.aligned else _look(t)
+                    for t in tensors
+                ]
                 break
         whole = tuple(key)
         short = plan_cache.short.get(whole)
@@ -74,6 +77,7 @@ def _flat(tensors: Sequence[Any]) -> Iterator[Any]:
 
 
 def _look(array: Any) -> Hashable:
+    """What a key says of an array, of none, or of a list of them."""
     if array is None:
         return None
     if type(array) is list:
@@ -100,16 +104,17 @@ class _Torch:
 _torch = cache(_Torch)
 
 
-class _Lent(tuple[Any]):
-    """A torch tensor as DLPack hands it to numpy. Its own numpy() would forbid to resize its storage, as FSDP does."""
+class _Lent(tuple[Any, Any]):
+    """A torch tensor, and the function that hands it to numpy by DLPack. Its own numpy() would forbid to resize its
+    storage, as FSDP does."""
 
     __slots__ = ()
 
     def __dlpack__(self, **wanted: Any) -> Any:
-        return _torch().to_dlpack(self[0])
+        tensor, to_dlpack = self
+        return to_dlpack(tensor)
 
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # the CPU
+    __dlpack_device__ = staticmethod(partial(tuple, (1, 0)))  # the CPU; no Python code runs
 
 
 def _adopted(tensor: Any) -> Any:
@@ -123,10 +128,10 @@ def _adopted(tensor: Any) -> Any:
     if kind not in torch.kinds or not tensor.is_cpu or tensor.is_neg():
         raise TypeError
     if tensor.dtype is torch.bfloat16:
-        array: Array = np.from_dlpack(_Lent((tensor.detach().view(torch.int16),))).view(BFLOAT16.numpy)
+        array: Array = np.from_dlpack(_Lent((tensor.detach().view(torch.int16), torch.to_dlpack))).view(BFLOAT16.numpy)
     else:
-        array = np.from_dlpack(_Lent((tensor,)))
-    past = tensor.storage_offset() * array.itemsize + _extent(array)
+        array = np.from_dlpack(_Lent((tensor, torch.to_dlpack)))
+    past = tensor.storage_offset() * array.itemsize + (array.nbytes if array.flags.c_contiguous else _extent(array))
     if past > tensor.untyped_storage().nbytes():  # its memory was freed, or part of it
         raise ValueError
     return array
@@ -134,8 +139,8 @@ def _adopted(tensor: Any) -> Any:
 
 def _extent(array: Array) -> int:
     """How many bytes lie from the first element of an array past its last one."""
-    if array.flags.c_contiguous or not array.size:
-        return int(array.nbytes)
+    if not array.size:
+        return 0
     steps = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
     return int(array.itemsize + sum(steps))
 
