@@ -27,6 +27,24 @@ def test_no_kernel_warns_and_the_callers_settings_stay(strictness: str) -> None:
         assert np.geterr() == before
 
 
+def test_a_run_may_be_entered_while_it_runs() -> None:
+    """As in the child of a fork that happened while another thread was inside."""
+    plan = aclnn.elu_backward.plan(G, 1.0, 1.0, 1.0, False, X, engine="numpy").plan
+    run, out = plan.take_run(), np.empty_like(G)
+    inside: list[str] = []
+
+    class Curious(np.ndarray):
+        def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **more: object) -> object:
+            if not inside:
+                inside.append("once")
+                run(None, G, X, out)
+            plain = [i.view(np.ndarray) if isinstance(i, Curious) else i for i in inputs]
+            return getattr(ufunc, method)(*plain, **more)
+
+    run(None, G, X.view(Curious), out)
+    assert inside
+
+
 def test_threads_do_not_meet_in_a_run() -> None:
     failed: list[BaseException] = []
     expected = gradient().tobytes()
