@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from benchmarks.rows import Row
 from benchmarks.shapes import OPERATORS, shapes_of
-from benchmarks.targets import GEOMETRIC_MEAN
+from benchmarks.targets import GEOMETRIC_MEAN, STREAMS
 
 VERDICTS = ("ahead", "tie", "behind")
 TITLES = {"given": "outputs given", "fresh": "fresh outputs"}
@@ -158,7 +158,7 @@ def _once(rows: list[Row]) -> list[str]:
 def beside(row: Row) -> str:
     """What else is said of a program: against the same jobs one after the other, or its memory."""
     if "serial" in row:
-        return f"{row['seconds'] / row['serial']:.2f} of one after the other (target 0.65)"
+        return f"{row['seconds'] / row['serial']:.2f} of one after the other (target {STREAMS})"
     return f"{row['peak'] / 2**20:.0f} MiB"
 
 

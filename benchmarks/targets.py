@@ -17,5 +17,8 @@ GEOMETRIC_MEAN = {
 }
 """At most this for the geometric mean over the shapes, outputs given."""
 
+STREAMS = 0.65
+"""At most this of the time that two jobs take one after the other."""
+
 SHARE = {("lstm", "float32", "seq20-batch256-1024"): 0.9, ("elu", "float32", "huge"): 0.8}
 """At least this much of what the machine can do."""

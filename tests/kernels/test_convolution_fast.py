@@ -220,6 +220,26 @@ def test_who_serves_what() -> None:
     assert _plan(only_bias).kernel == "numba"
 
 
+@pytest.mark.parametrize(
+    ("channels", "groups", "name"),
+    [(32, 1, "dense"), (4, 1, "few channels"), (32, 32, "depthwise"), (32, 2, "grouped"), (32, 8, "narrow groups")],
+)
+def test_classes_of_shapes(channels: int, groups: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    aclnn.cache_clear()
+    seen: list[str] = []
+    choose = convolution_layouts.choose
+
+    def noted(problem: Any) -> Any:
+        seen.extend(convolution_layouts.names_of(problem))
+        return choose(problem)
+
+    monkeypatch.setattr(convolution_layouts, "choose", noted)
+    x, w = np.ones((1, channels, 9, 9), np.float32), np.ones((channels, channels // groups, 3, 3), np.float32)
+    aclnn.convolution_backward.plan(x, x, w, None, 1, 1, 1, False, 0, groups, (True, True, False), engine="fast")
+    assert seen[0] == f"{name}, 3 taps, unit stride, 2-D"
+    assert all(seen[0] in classes for classes in convolution_layouts._table().values())
+
+
 def test_without_onednn_the_numpy_kernel_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent() -> onednn.Library:
         raise onednn.OneDnnError("oneDNN cannot be loaded (not there)")

@@ -13,7 +13,8 @@ import aclnn
 from aclnn.base.dtype import FLOAT16, FLOAT32
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.sound import judge
-from aclnn.kernels import onednn
+from aclnn.kernels import lstm_forward_execution, lstm_forward_fast, lstm_plan, onednn
+from aclnn.kernels.program import Program
 from aclnn.ops.lstm import lstm_backward_case
 from tests.harness import call
 from tests.ops.test_lstm import lengths
@@ -98,6 +99,24 @@ def test_nan_reaches_what_depends_on_it(name: str) -> None:
     filled[name].view[..., 1, 3] = np.nan
     call(case, filled, engine="fast")
     assert_all_sound(case, filled)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_all_steps_count_for_how_many_programs_are_kept(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    executed: list[Any] = []
+    execute = Program.execute
+
+    def counted(program: Program, *given: Any) -> None:
+        executed.append(given)
+        execute(program, *given)
+
+    monkeypatch.setattr(Program, "execute", counted)
+    sizes = lstm_plan.Sizes(4, batch, 5, 6, 2, 2)
+    backward = lstm_plan.Memory(lstm_plan.Facts(sizes, False, False, False, 1))
+    assert lstm_plan.memories._steps(backward) == len(executed)
+    executed.clear()
+    forward = lstm_forward_execution.Memory(lstm_forward_execution.Facts(sizes, False, False, 1))
+    assert lstm_forward_fast.memories._steps(forward) == len(executed) > 0
 
 
 def test_long_sequences_stay_within_the_bound() -> None:

@@ -65,6 +65,7 @@ class Memory:
         widths = sorted({sizes.width(layer) for layer in range(sizes.layers)})
         self.products = {w: Product(rows, w, 4 * hidden, False, facts.threads, arena) for w in widths}
         self.step = Product(batch, hidden, 4 * hidden, True, facts.threads, arena)
+        self.programs = [p.program for p in (self.step, *self.products.values())]
 
 
 class Plan(NamedTuple):

@@ -18,7 +18,7 @@ from aclnn.kernels.registry import Prepared, Refusal, kernel
 
 SIDE_BY_SIDE = ("output", "iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")
 
-memories: Recent[Memory] = Recent(lambda memory: 1 + len(memory.products))
+memories: Recent[Memory] = Recent(lambda memory: sum(len(program.steps) for program in memory.programs))
 
 
 def sizes_of(call: Call) -> Sizes:

@@ -71,9 +71,11 @@ class Memory:
         self.step = Step(batch, hidden, facts.threads, arena)
         kinds = {(sizes.width(layer), d > 0) for layer in range(sizes.layers) for d in range(sizes.directions)}
         self.products = {(w, add): Products(rows, w, hidden, add, facts.threads, arena) for w, add in sorted(kinds)}
+        of_step = [] if self.step.one_row is not None else [self.step.program]
+        self.programs = [*of_step, *(p.program for p in self.products.values())]
 
 
-memories: Recent[Memory] = Recent(lambda memory: 1 + 3 * len(memory.products))
+memories: Recent[Memory] = Recent(lambda memory: sum(len(program.steps) for program in memory.programs))
 
 
 class Plan:

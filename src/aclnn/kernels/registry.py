@@ -80,14 +80,15 @@ def _quiet(run: Run) -> Run:
     context itself has one thread inside at most, and a fork may leave that thread inside for good.
     """
     if np.lib.NumpyVersion(np.__version__) < "2.0.0":  # it keeps that in the thread
-        return np.errstate(all="ignore")(run)
+
+        def quiet(*given: Any) -> None:
+            with np.errstate(all="ignore"):
+                run(*given)
+
+        return quiet
     context = Context()
     context.run(np.seterr, all="ignore")
-
-    def quiet(*given: Any) -> None:
-        context.copy().run(run, *given)
-
-    return quiet
+    return lambda *given: context.copy().run(run, *given)
 
 
 def kernels_of(op_name: str, family: str) -> tuple[Kernel, ...]:

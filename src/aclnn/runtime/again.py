@@ -53,10 +53,7 @@ def attempt(op: Op, tensors: Sequence[Any], attributes: Sequence[Any]) -> tuple[
             else:
                 from_torch = type(array) not in _LISTS or any(type(t) not in _OF_NUMPY for t in _flat(tensors))
                 tensors = list(map(_adopted, tensors))
-                key[4:] = [
-                    (t.dtype, t.shape, t.strides) if type(t) is np.ndarray and t.flags.aligned else _look(t)
-                    for t in tensors
-                ]
+                key[4:] = map(_look, tensors)
                 break
         whole = tuple(key)
         short = plan_cache.short.get(whole)

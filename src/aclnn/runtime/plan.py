@@ -179,7 +179,7 @@ class PlanCache:
 
     def start_afresh(self) -> None:
         self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
-        self.short: dict[Hashable, Any] = {}
+        self.short: dict[Hashable, Any] = {}  # runtime/again.py reads it, and counts its hits, without the lock
         self.hits = self._misses = 0
         self._lock = threading.Lock()
 
