@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -11,8 +13,11 @@ import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.contract.cases import fill, views
 from aclnn.golden.sound import judge
+from aclnn.kernels import conv_tbc_products
+from aclnn.kernels.conv_tbc_products import Problem
+from aclnn.kernels.program import Recent
 from aclnn.ops.conv_tbc import conv_tbc_backward_case
-from tests.harness import bits, call
+from tests.harness import assert_sound, bits, call
 
 pytest.importorskip("numba")
 
@@ -42,9 +47,26 @@ def test_any_sizes_and_values(specials: list[float], threads: int, **sizes: int)
         assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
 
 
+@pytest.fixture(params=["made together", "by oneDNN"])
+def weight_products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Both ways to gradWeight, whatever this processor would choose."""
+    if request.param == "by oneDNN":
+        monkeypatch.setattr(Problem, "weight_products", lambda problem: None)
+    aclnn.cache_clear()
+    monkeypatch.setattr(conv_tbc_products, "recent", Recent(lambda slabs: len(slabs.program.steps)))
+    yield
+    aclnn.cache_clear()
+
+
+@pytest.mark.usefixtures("weight_products")
+@pytest.mark.parametrize("sizes", [(150, 4, 24, 40, 3, 1), (70, 9, 300, 33, 4, 2), (400, 1, 15, 15, 1, 0)])
+def test_both_ways_to_the_gradient_of_the_weight(sizes: tuple[int, ...]) -> None:
+    assert_sound(conv_tbc_backward_case(*sizes), "fast")
+
+
+@pytest.mark.usefixtures("weight_products")
 @pytest.mark.parametrize("shift", [0, 4])
 def test_memory_that_does_not_begin_a_cache_line_gives_the_same_bits(shift: int) -> None:
-    """It is copied to a line first."""
     case = conv_tbc_backward_case(40, 4, 24, 32, 3, 1)
     filled, moved = fill(case, 1), fill(case, 1)
     for name in ("self", "input", "weight"):

@@ -1,7 +1,9 @@
-"""The gradients of the convolution over time as oneDNN matrix products.
+"""The gradients of the convolution over time as matrix products.
 
 Consecutive steps of all batches are consecutive rows, so every tap of the kernel is a product of two slabs of rows, and
 padding takes no part: gradInput adds them up over the taps, block of rows by block of rows; gradWeight has one each.
+oneDNN makes those of gradInput. Those of gradWeight are made together, since the taps share nearly all of their rows:
+see products.py; without 512-bit vectors, and where they are too wide for that, oneDNN makes them too.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP
 from aclnn.base.taps import meetings
 from aclnn.contract.call import Call
-from aclnn.kernels import onednn, sums
+from aclnn.kernels import onednn, products, sums
 from aclnn.kernels.onednn import Layout, strided
 from aclnn.kernels.ports import Port, Traffic, entrance, exit_
+from aclnn.kernels.products import Products, Tap
 from aclnn.kernels.program import Buffer, Program, Recent, Session, aligned
 from aclnn.kernels.strides import address
 
@@ -44,6 +47,14 @@ class Problem(NamedTuple):
         (found,) = meetings((self.steps,), (self.times,), (self.kernel,), (1,), (self.pad,), (1,))
         return found
 
+    def weight_products(self) -> Products | None:
+        """How gradWeight is made, if not by oneDNN. Raises NoNativeCodeError."""
+        if not onednn.library().has_avx512:
+            return None
+        n = self.batch
+        taps = [Tap(n * i.start, n * i.stop, n * (i.start - u.start)) for u, i in self.taps()]
+        return products.plan(n * self.times, self.in_channels, self.out_channels, taps, self.threads)
+
 
 def block_count(times: int, batch: int) -> int:
     """Into how many pieces gradInput is divided, each of whole steps."""
@@ -55,6 +66,7 @@ class Slabs:
 
     def __init__(self, problem: Problem):
         self._problem = p = problem
+        self.weight_products = p.weight_products()
         of_input, of_weight = p.times * p.batch * p.in_channels, p.kernel * p.in_channels * p.out_channels
         counts = p.steps * p.batch * p.out_channels, of_input, of_weight, of_input, of_weight
         self.uncovered: list[tuple[int, int]] = []  # steps of gradInput, first and end, that no product writes anew
@@ -67,8 +79,11 @@ class Slabs:
             count = block_count(p.times, p.batch)
             for n in range(count):  # as equal as they can be: a small one would take longer than its share
                 self._add_block(p.times * n // count, p.times * (n + 1) // count, turned)
-            for k, (u, i) in enumerate(p.taps()):
-                self._add_weight(k, u, i)
+            if self.weight_products:
+                self.packed = self.program.arena.reserve(self.weight_products.size)
+            else:
+                for k, (u, i) in enumerate(p.taps()):
+                    self._add_weight(k, u, i)
 
     def _slab(self, name: str, start: int, layout: Layout) -> Buffer:
         return self.program.part(self.tensors[name], layout, 4 * start)
@@ -123,15 +138,14 @@ class Plan:
 
     def __init__(self, call: Call, threads: int):
         g, x, w = (call[n] for n in NAMES[:3])
+        (kernel, in_channels, out_channels), (times, batch, _) = w.shape, x.shape
+        problem = Problem(g.shape[0], times, batch, in_channels, out_channels, kernel, call["pad"], (), threads)
         rounding = call["cubeMathType"] if g.dtype is FLOAT32 else KEEP
-        ins = (entrance(s, FLOAT32, rounding, threads, in_order=True, on_line=s is g) for s in (g, x, w))
+        on_line = problem.weight_products() is None  # oneDNN's are much faster then
+        ins = (entrance(s, FLOAT32, rounding, threads, in_order=True, on_line=on_line and s is g) for s in (g, x, w))
         outs = (exit_(call[n], FLOAT32, threads, in_order=True) for n in NAMES[3:])
         self.ports: dict[str, Port] = dict(zip(NAMES, (*ins, *outs), strict=True))
-        copied = tuple(bool(port.copies) for port in self.ports.values())
-        (kernel, in_channels, out_channels), (times, batch, _) = w.shape, x.shape
-        self.problem = Problem(
-            g.shape[0], times, batch, in_channels, out_channels, kernel, call["pad"], copied, threads
-        )
+        self.problem = problem._replace(copied=tuple(bool(port.copies) for port in self.ports.values()))
         self.bias = sums.plan(g, 2, call["gradBias"], threads)
 
     def slabs(self) -> Slabs:
@@ -145,6 +159,8 @@ class Execution:
         self._slabs = plan.slabs()
         self._session = Session(self._slabs.program)
         self._traffic = Traffic(plan.ports, self._slabs.offsets)
+        made = self._slabs.weight_products
+        self._weight = made.work() if made else None
         self._bias = plan.bias.work()
         self._unwritten = list(_unwritten(plan.problem, self._slabs.uncovered))
 
@@ -168,6 +184,11 @@ class Execution:
             ctypes.memset(places[name] + start, 0, size)
         self._session.bind(base, [(buffer, places[name]) for name, buffer in self._slabs.tensors.items()])
         self._session.run()
+        if self._weight:
+            self._weight.point(
+                0, *(places[name] for name in ("input", "self", "gradWeight")), base + self._slabs.packed
+            )
+            self._weight.run()
         for name in NAMES[3:]:
             self._traffic.take(name, given[name], places)
         self._bias.point(0, address(grad_output))

@@ -9,6 +9,9 @@ PRODUCT_TILE = 64  # columns that lstm.row_product does together
 CELL_TILE = 512  # columns that lstm_cell.backward does together
 CELL_LEVELS = 28  # of its sums: 2^28 runs of 16 cells
 
+# A tile of products.turned: what it is wide in a and in b, and how many rows are packed at a time.
+TILE_ROWS, TILE_COLUMNS, TILE_DEPTH = 14, 32, 192
+
 # What elu.backward is given as x. Falling: the forward's input, and exp is only asked for numbers below 0.
 ELU_OF_INPUT, ELU_OF_RESULT, ELU_FALLING = range(3)
 

@@ -1,0 +1,109 @@
+"""Products aᵀ·b of matrices with many rows, for several shifts of the rows against each other at once.
+
+A product is made of tiles that live in registers: TILE_ROWS columns of a by TILE_COLUMNS columns of b, over TILE_DEPTH
+rows. These are packed first, into panels as wide as a tile, so that tiles read memory from end to end; all shifts use
+the same panels, and that is what a product after the other cannot have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.extending import register_jitable
+
+from aclnn.kernels.nopython.agreed import TILE_COLUMNS, TILE_DEPTH, TILE_ROWS
+from aclnn.kernels.nopython.arithmetic import use_widest_vectors
+from aclnn.kernels.nopython.tiles import copy_row, shifted, tile
+
+TOGETHER = 16  # rows that go into one panel before the next has its turn
+NEVER = 2**62  # a row that no matrix has
+
+
+def turned(
+    lo: int,
+    hi: int,
+    a: Any,
+    b: Any,
+    c: Any,
+    packed: Any,
+    a_rows: int,
+    a_columns: int,
+    b_columns: int,
+    taps: int,
+    table: Any,
+    down: int,
+    across: int,
+    chunk: int,
+    per_thread: int,
+) -> None:
+    """c[tap] = Σ a[r]ᵀ·b[r − shift], for every tap over the rows it has: see `meeting`.
+
+    Items are rectangles of c, `down` × `across`. A thread has `chunk` of them, or a multiple, and `per_thread` elements
+    of `packed` for itself.
+    """
+    use_widest_vectors()
+    panels, slivers = -(-a_columns // TILE_ROWS), -(-b_columns // TILE_COLUMNS)
+    for item in range(lo, hi):
+        p, q = item // across, item % across
+        top, bottom = panels * p // down, panels * (p + 1) // down
+        left, right = slivers * q // across, slivers * (q + 1) // across
+        a_packed = shifted(packed, lo // chunk * per_thread)
+        b_packed = shifted(a_packed, (bottom - top) * TILE_DEPTH * TILE_ROWS)
+        for start in range(0, a_rows, TILE_DEPTH):
+            end = min(a_rows, start + TILE_DEPTH)
+            b_start, b_end = met(table, taps, start, end)
+            pack_a(a, a_columns, start, end, top, bottom, a_packed)
+            pack_b(b, b_columns, b_start, b_end, left, right, b_packed)
+            for sliver in range(left, right):
+                b_panel = shifted(b_packed, (sliver - left) * (b_end - b_start) * TILE_COLUMNS)
+                for tap in range(taps):
+                    first, last, shift = meeting(table, tap, start, end)
+                    if first < last:
+                        a_rest = shifted(a_packed, (first - start) * TILE_ROWS)
+                        b_rest = shifted(b_panel, (first - shift - b_start) * TILE_COLUMNS)
+                        to = shifted(c, tap * a_columns * b_columns + sliver * TILE_COLUMNS)
+                        width = min(TILE_COLUMNS, b_columns - sliver * TILE_COLUMNS)
+                        begun = first > table[3 * tap]
+                        for panel in range(top, bottom):
+                            a_panel = shifted(a_rest, (panel - top) * (end - start) * TILE_ROWS)
+                            height = min(TILE_ROWS, a_columns - panel * TILE_ROWS)
+                            row = shifted(to, panel * TILE_ROWS * b_columns)
+                            tile(height, width, last - first, a_panel, b_rest, row, b_columns, begun)
+
+
+@register_jitable
+def meeting(table: Any, tap: int, start: int, end: int) -> Any:
+    """Which of a's rows start … end − 1 a tap has, first and end, and how many rows of b lie less before them.
+
+    The table has three numbers per tap: its first row of a and the end, and that shift.
+    """
+    return max(start, table[3 * tap]), min(end, table[3 * tap + 1]), table[3 * tap + 2]
+
+
+@register_jitable
+def met(table: Any, taps: int, start: int, end: int) -> Any:
+    """The rows of b, first and end, that the taps bring together with a's rows start … end − 1."""
+    b_start, b_end = NEVER, 0
+    for tap in range(taps):
+        first, last, shift = meeting(table, tap, start, end)
+        if first < last:
+            b_start, b_end = min(b_start, first - shift), max(b_end, last - shift)
+    return b_start, b_end
+
+
+def _packing(width: int) -> Callable[..., None]:
+    @register_jitable
+    def pack(source: Any, columns: int, start: int, end: int, first: int, last: int, target: Any) -> None:
+        """The panels first … last − 1 of the rows start … end − 1, each `width` columns wide; zeros where none are."""
+        use_widest_vectors()
+        for row in range(start, end, TOGETHER):
+            for panel in range(first, last):
+                to, left = (panel - first) * (end - start) - start, panel * width
+                for r in range(row, min(end, row + TOGETHER)):
+                    copy_row(width, columns - left, source, r * columns + left, target, (to + r) * width)
+
+    return pack
+
+
+pack_a, pack_b = _packing(TILE_ROWS), _packing(TILE_COLUMNS)
