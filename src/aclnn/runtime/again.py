@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -96,6 +96,7 @@ class _Torch:
         torch = sys.modules["torch"]
         self.kinds = torch.Tensor, torch.nn.Parameter
         self.bfloat16, self.int16, self.to_dlpack = torch.bfloat16, torch.int16, torch._C._to_dlpack
+        self.from_numpy = torch.from_numpy
 
 
 _torch = cache(_Torch)
@@ -166,7 +167,7 @@ class Short:
         run = plan.take_run()
         guarded(plan, run, None, *arrays, output)
         plan.give_back(run)
-        return self._as_torch([output])[0] if to_torch else output
+        return self._turned()(output) if to_torch else output
 
     def _call_any(self, arrays: Sequence[Any], to_torch: bool) -> Any:
         plan, views = self._plan, [*arrays]
@@ -184,8 +185,12 @@ class Short:
         results = self._as_torch(views[len(arrays) :]) if to_torch else views[len(arrays) :]
         return results[0] if len(results) == 1 else tuple(results)
 
+    def _turned(self) -> Callable[[Array], Any]:
+        """What makes a torch tensor of an output."""
+        return _torch().from_numpy if self._numpy_knows else to_torch
+
     def _as_torch(self, outputs: list[Any]) -> list[Any]:
-        turn = sys.modules["torch"].from_numpy if self._numpy_knows else to_torch
+        turn = self._turned()
         return [None if o is None else [turn(a) for a in o] if type(o) is list else turn(o) for o in outputs]
 
 
