@@ -7,7 +7,6 @@ the same panels, and that is what a product after the other cannot have.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from numba.extending import register_jitable
@@ -55,21 +54,39 @@ def turned(
             b_start, b_end = met(table, taps, start, end)
             pack_a(a, a_columns, start, end, top, bottom, a_packed)
             pack_b(b, b_columns, b_start, b_end, left, right, b_packed)
-            for sliver in range(left, right):
-                b_panel = shifted(b_packed, (sliver - left) * (b_end - b_start) * TILE_COLUMNS)
-                for tap in range(taps):
-                    first, last, shift = meeting(table, tap, start, end)
-                    if first < last:
-                        a_rest = shifted(a_packed, (first - start) * TILE_ROWS)
-                        b_rest = shifted(b_panel, (first - shift - b_start) * TILE_COLUMNS)
-                        to = shifted(c, tap * a_columns * b_columns + sliver * TILE_COLUMNS)
-                        width = min(TILE_COLUMNS, b_columns - sliver * TILE_COLUMNS)
-                        begun = first > table[3 * tap]
-                        for panel in range(top, bottom):
-                            a_panel = shifted(a_rest, (panel - top) * (end - start) * TILE_ROWS)
-                            height = min(TILE_ROWS, a_columns - panel * TILE_ROWS)
-                            row = shifted(to, panel * TILE_ROWS * b_columns)
-                            tile(height, width, last - first, a_panel, b_rest, row, b_columns, begun)
+            rectangle, block = (top, bottom, left, right), (start, end, b_start, b_end)
+            add_block(a_packed, b_packed, c, rectangle, block, a_columns, b_columns, taps, table)
+
+
+@register_jitable
+def add_block(
+    a_packed: Any,
+    b_packed: Any,
+    c: Any,
+    rectangle: Any,
+    block: Any,
+    a_columns: int,
+    b_columns: int,
+    taps: int,
+    table: Any,
+) -> None:
+    """What the packed rows bring to a rectangle of every product: panels top … bottom − 1, slivers left … right − 1."""
+    use_widest_vectors()
+    (top, bottom, left, right), (start, end, b_start, b_end) = rectangle, block
+    for sliver in range(left, right):
+        b_panel = shifted(b_packed, (sliver - left) * (b_end - b_start) * TILE_COLUMNS)
+        width = min(TILE_COLUMNS, b_columns - sliver * TILE_COLUMNS)
+        for tap in range(taps):
+            first, last, shift = meeting(table, tap, start, end)
+            if first < last:
+                a_rest = shifted(a_packed, (first - start) * TILE_ROWS)
+                b_rest = shifted(b_panel, (first - shift - b_start) * TILE_COLUMNS)
+                begun, to = first > table[3 * tap], shifted(c, tap * a_columns * b_columns + sliver * TILE_COLUMNS)
+                for panel in range(top, bottom):
+                    height = min(TILE_ROWS, a_columns - panel * TILE_ROWS)
+                    a_panel = shifted(a_rest, (panel - top) * (end - start) * TILE_ROWS)
+                    row = shifted(to, panel * TILE_ROWS * b_columns)
+                    tile(height, width, last - first, a_panel, b_rest, row, b_columns, begun)
 
 
 @register_jitable
@@ -92,7 +109,7 @@ def met(table: Any, taps: int, start: int, end: int) -> Any:
     return b_start, b_end
 
 
-def _packing(width: int) -> Callable[..., None]:
+def _packing(width: int) -> Any:
     @register_jitable
     def pack(source: Any, columns: int, start: int, end: int, first: int, last: int, target: Any) -> None:
         """The panels first … last − 1 of the rows start … end − 1, each `width` columns wide; zeros where none are."""
