@@ -30,7 +30,7 @@ def test_no_kernel_warns_and_the_callers_settings_stay(strictness: str) -> None:
 def test_a_run_may_be_entered_while_it_runs() -> None:
     """As in the child of a fork that happened while another thread was inside."""
     plan = aclnn.elu_backward.plan(G, 1.0, 1.0, 1.0, False, X, engine="numpy").plan
-    run, out = plan.take_run(), np.empty_like(G)
+    run, out = plan.prepared.instantiate(), np.empty_like(G)
     inside: list[str] = []
 
     class Curious(np.ndarray):

@@ -19,7 +19,7 @@ from aclnn.base.dtype import BFLOAT16, UINT8
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.model import HIDDEN, Op
-from aclnn.runtime.executor import VERBOSE, guarded, new_memory
+from aclnn.runtime.executor import VERBOSE, new_memory
 from aclnn.runtime.plan import Plan, plan_cache
 from aclnn.runtime.settings import context
 
@@ -164,9 +164,7 @@ class Short:
             return self._call_any(arrays, to_torch)
         plan = self._plan  # one output and nothing else to see to, as for ELU: half a microsecond sooner
         output = new_memory(plan.op, "an output", self._only.shape, self._only.dtype)
-        run = plan.take_run()
-        guarded(plan, run, None, *arrays, output)
-        plan.give_back(run)
+        plan.run(None, *arrays, output)
         return self._turned()(output) if to_torch else output
 
     def _call_any(self, arrays: Sequence[Any], to_torch: bool) -> Any:
@@ -179,9 +177,7 @@ class Short:
                     None if spec is None else [new_memory(plan.op, "an output", s.shape, s.dtype) for s in spec]
                 )
         given = views if self._order is None else [views[i] if i >= 0 else None for i in self._order]
-        run = plan.take_run()
-        guarded(plan, run, scratch_of(plan.op, self._room) if self._room else None, *given)
-        plan.give_back(run)
+        plan.run(scratch_of(plan.op, self._room) if self._room else None, *given)
         results = self._as_torch(views[len(arrays) :]) if to_torch else views[len(arrays) :]
         return results[0] if len(results) == 1 else tuple(results)
 

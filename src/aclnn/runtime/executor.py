@@ -169,12 +169,17 @@ class Executor:
 
 def execute(plan: Plan, run: Any, scratch: Array | None, views: Views) -> None:
     """Asks the rules that only data can answer, then runs the kernel."""
+    check_values(plan, views)
+    guarded(plan, run, scratch, *views)
+
+
+def check_values(plan: Plan, views: Views) -> None:
+    """What only data can say."""
     for rule in plan.value_rules:
         position = next(i for i, a in enumerate(plan.op.tensors) if a.name == rule.arg)
         words = rule.broken_by(plan.call, views[position])
         if words is not None:
             raise Violation(plan.op, rule, words).error()
-    guarded(plan, run, scratch, *views)
 
 
 def guarded(plan: Plan, run: Any, *given: Any) -> None:

@@ -25,7 +25,7 @@ from aclnn.contract.expr import Expr
 from aclnn.contract.model import BY_VALUE, Arg, Op
 from aclnn.runtime import settings
 from aclnn.runtime.again import Glimpse, remember, scratch_of
-from aclnn.runtime.executor import VERBOSE, Executor, check_addresses, execute, new_memory, parameter, report
+from aclnn.runtime.executor import VERBOSE, Executor, check_addresses, check_values, new_memory, parameter, report
 from aclnn.runtime.plan import Plan, make_plan, plan_cache
 
 _MOST_TENSORS = 2**16  # of a list
@@ -59,9 +59,8 @@ class Operator:
             check_addresses(self.op, views)
         scratch = scratch_of(self.op, plan.workspace_size)
         planned = time.perf_counter()
-        run = plan.take_run()
-        execute(plan, run, scratch, views)
-        plan.give_back(run)
+        check_values(plan, views)
+        plan.run(scratch, *views)
         remember(seen, plan)
         if VERBOSE:
             report(plan, (planned - start) * 1e6, (time.perf_counter() - planned) * 1e6)
