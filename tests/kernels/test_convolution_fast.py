@@ -114,6 +114,20 @@ def test_any_shape_in_any_layout_with_any_value(
         assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
 
 
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+@pytest.mark.parametrize("stride", [(1, 2), (2, 1), (2, 2)], ids=str)
+def test_one_tap_with_strides_in_every_layout(stride: tuple[int, int], pair: tuple[str, str], layouts: Any) -> None:
+    """oneDNN 3.2 with AVX2 and the channels last made wrong sums of these on two threads, or waited for ever."""
+    layouts(pair)
+    with aclnn.threads(2):
+        for size, out_channels in ((4, 1), (8, 17), (20, 1)):
+            case = convolution_backward_case(
+                batch=1, in_channels=3, out_channels=out_channels, size=size, kernel=1, stride=stride, product=CPU
+            )
+            for _ in range(5):
+                assert_sound(case, "fast")
+
+
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
 def test_large_positive_sums_are_within_the_bound(dtype: DType) -> None:
     """Sums that only grow are the hard ones: 20,000 terms, none cancels another."""

@@ -152,14 +152,21 @@ def _layout(tensor: Tensor) -> Layout:
 
 
 def _made(problem: Problem, layout: str, direction: str) -> Primitive:
-    """A primitive; where a layout only has oneDNN's slow reference implementation, oneDNN chooses the layout."""
+    """A primitive; oneDNN chooses the layout where it has no implementation for ours that is fast and right."""
     weights = any_layout(problem.dtype, problem.weight.dims)
     wide, narrow = (_inner(problem.dtype, t.dims, layout) for t in (problem.wide, problem.narrow))
     bias = _layout(problem.bias) if problem.bias is not None and problem.adds_bias else None
     primitive: Primitive = getattr(Convolution(wide, weights, narrow, problem.window, bias), direction)
-    if layout != ANY and primitive.implementation.startswith("ref"):
+    if layout != ANY and (primitive.implementation.startswith("ref") or _strays(problem, layout, direction, primitive)):
         return _made(problem, ANY, direction)
     return primitive
+
+
+def _strays(problem: Problem, layout: str, direction: str, primitive: Primitive) -> bool:
+    """Whether threads get into each other's scratch memory, as those of oneDNN 3.2 do with AVX2, one tap, strides and
+    the channels last: sums come out wrong, or never."""
+    steps = any(step > 1 for step in problem.window.stride)
+    return layout == LAST and direction == "backward_weights" and steps and primitive.implementation == "jit_1x1:avx2"
 
 
 def _inner(dtype: DType, dims: Dims, layout: str) -> Layout:
