@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
+from aclnn.base.dtype import FLOAT32
 from aclnn.base.geometry import Array
+from aclnn.base.tolerance import Precision, Terms, error_ratio
 from aclnn.kernels import products
 from aclnn.kernels.nopython.agreed import TILE_COLUMNS, TILE_DEPTH, TILE_ROWS
 from aclnn.kernels.products import Tap
@@ -73,8 +75,8 @@ def test_every_tap_is_the_product_of_its_rows(
         if tap.start < tap.end:  # nothing is written for a tap without rows
             left, right = a[tap.start : tap.end], b[tap.start - tap.shift : tap.end - tap.shift]
             exact = left.T.astype(np.float64) @ right
-            allowed = (8 + np.sqrt(len(left))) * 2.0**-24 * (abs(left.T).astype(np.float64) @ abs(right))
-            assert (abs(product - exact) <= allowed).all()
+            terms = Terms(abs(left.T).astype(np.float64) @ abs(right), [len(left)])
+            assert (error_ratio(product, exact, terms, Precision(FLOAT32, (FLOAT32,))) <= 1).all()
         else:
             assert np.isnan(product).all()
 

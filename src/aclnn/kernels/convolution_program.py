@@ -157,16 +157,18 @@ def _made(problem: Problem, layout: str, direction: str) -> Primitive:
     wide, narrow = (_inner(problem.dtype, t.dims, layout) for t in (problem.wide, problem.narrow))
     bias = _layout(problem.bias) if problem.bias is not None and problem.adds_bias else None
     primitive: Primitive = getattr(Convolution(wide, weights, narrow, problem.window, bias), direction)
-    if layout != ANY and (primitive.implementation.startswith("ref") or _strays(problem, layout, direction, primitive)):
+    if layout != ANY and (
+        primitive.implementation.startswith("ref") or _is_wrong(problem, layout, direction, primitive)
+    ):
         return _made(problem, ANY, direction)
     return primitive
 
 
-def _strays(problem: Problem, layout: str, direction: str, primitive: Primitive) -> bool:
-    """Whether threads get into each other's scratch memory, as those of oneDNN 3.2 do with AVX2, one tap, strides and
-    the channels last: sums come out wrong, or never."""
-    steps = any(step > 1 for step in problem.window.stride)
-    return layout == LAST and direction == "backward_weights" and steps and primitive.implementation == "jit_1x1:avx2"
+def _is_wrong(problem: Problem, layout: str, direction: str, primitive: Primitive) -> bool:
+    """Whether it is what oneDNN 3.2 does with AVX2 for one tap with strides and the channels last: on two threads its
+    sums came out wrong, or never."""
+    strides = any(step > 1 for step in problem.window.stride)
+    return layout == LAST and direction == "backward_weights" and strides and primitive.implementation == "jit_1x1:avx2"
 
 
 def _inner(dtype: DType, dims: Dims, layout: str) -> Layout:

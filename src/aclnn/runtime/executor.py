@@ -20,7 +20,7 @@ from aclnn.base.status import AclnnError, Status, reason
 from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.check import Violation
 from aclnn.contract.model import Arg, Op
-from aclnn.runtime.plan import Plan, failure
+from aclnn.runtime.plan import Plan, guarded
 from aclnn.runtime.stream import Job, Stream
 
 Views = Sequence[Any]
@@ -180,14 +180,6 @@ def check_values(plan: Plan, views: Views) -> None:
         words = rule.broken_by(plan.call, views[position])
         if words is not None:
             raise Violation(plan.op, rule, words).error()
-
-
-def guarded(plan: Plan, run: Any, *given: Any) -> None:
-    """Runs a kernel. Whatever it raises becomes a code."""
-    try:
-        run(*given)
-    except Exception as error:
-        raise failure(plan.op, plan.kernel, error) from error
 
 
 def check_addresses(op: Op, views: Views, scratch: Array | None = None) -> None:

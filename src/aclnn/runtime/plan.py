@@ -55,10 +55,7 @@ class Plan:
             run = idle.pop()  # nobody else has it now
         except IndexError:
             run = self.prepared.instantiate()
-        try:
-            run(*given)
-        except Exception as error:
-            raise failure(self.op, self.kernel, error) from error
+        guarded(self, run, *given)
         if len(idle) < MOST_IDLE:
             idle.append(run)
 
@@ -129,6 +126,14 @@ def _asked(kernel: Kernel, op: Op, call: Call, engine: str, threads: int) -> Pre
         return kernel.plan(call, threads)
     except Exception as error:
         raise failure(op, kernel.name, error) from error
+
+
+def guarded(plan: Plan, run: Any, *given: Any) -> None:
+    """Runs a kernel. Whatever it raises becomes a code."""
+    try:
+        run(*given)
+    except Exception as error:
+        raise failure(plan.op, plan.kernel, error) from error
 
 
 def failure(op: Op, kernel: str, error: Exception) -> AclnnError:

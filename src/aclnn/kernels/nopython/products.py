@@ -91,9 +91,9 @@ def add_block(
 
 @register_jitable
 def meeting(table: Any, tap: int, start: int, end: int) -> Any:
-    """Which of a's rows start … end − 1 a tap has, first and end, and how many rows of b lie less before them.
+    """Which of a's rows start … end − 1 a tap has, first and end, and its shift: row r of a meets row r − shift of b.
 
-    The table has three numbers per tap: its first row of a and the end, and that shift.
+    The table has three numbers per tap: its first row of a, the end of its rows, and the shift.
     """
     return max(start, table[3 * tap]), min(end, table[3 * tap + 1]), table[3 * tap + 2]
 

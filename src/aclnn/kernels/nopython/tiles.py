@@ -19,8 +19,8 @@ LANES = 16  # of a vector
 HEIGHTS = 4, 8, TILE_ROWS  # of tiles there is code for: one that has fewer rows takes the next
 _VECTORS = range(TILE_COLUMNS // LANES)
 _SMALL, _WORD = ir.IntType(32), ir.IntType(64)
-_VECTOR, _MASK, _PLACES = (ir.VectorType(kind, LANES) for kind in (ir.FloatType(), ir.IntType(1), _WORD))
-_NONE, _ZEROS = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(_VECTOR, [0.0] * LANES)
+_VECTOR, _MASK = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(ir.IntType(1), LANES)
+_ZEROS, _NOWHERE = ir.Constant(_VECTOR, [0.0] * LANES), ir.Constant(_MASK, [0] * LANES)
 
 
 @intrinsic
@@ -74,14 +74,13 @@ def _sums(builder: Any, rows: int, depth: Any, a: Any, b: Any) -> Any:
 
 def _put(builder: Any, sums: Any, height: Any, width: Any, c: Any, c_step: Any, add: Any) -> None:
     """c = sums, or c += sums, inside of height and width."""
-    nowhere = ir.Constant(_MASK, [0] * LANES)
     masks = [_below(builder, builder.sub(width, _WORD(v * LANES))) for v in _VECTORS]
     for i, row in enumerate(sums):
         inside = builder.icmp_signed("<", _WORD(i), height)
         for v in _VECTORS:
             to = _vector_at(builder, c, builder.mul(c_step, _WORD(i)), v * LANES)
-            mask = builder.select(inside, masks[v], nowhere)
-            known = _masked_load(builder, to, builder.select(add, mask, nowhere))
+            mask = builder.select(inside, masks[v], _NOWHERE)
+            known = _masked_load(builder, to, builder.select(add, mask, _NOWHERE))
             _masked_store(builder, builder.fadd(known, row[v]), to, mask)
 
 
@@ -118,16 +117,15 @@ def _vector_at(builder: Any, pointer: Any, start: Any, further: int) -> Any:
 
 def _everywhere(builder: Any, element: Any) -> Any:
     """A vector of one element."""
-    first = builder.insert_element(_NONE, element, _SMALL(0))
-    return builder.shuffle_vector(first, _NONE, ir.Constant(ir.VectorType(_SMALL, LANES), [0] * LANES))
+    none = ir.Constant(ir.VectorType(element.type, LANES), ir.Undefined)
+    first = builder.insert_element(none, element, _SMALL(0))
+    return builder.shuffle_vector(first, none, ir.Constant(ir.VectorType(_SMALL, LANES), [0] * LANES))
 
 
 def _below(builder: Any, count: Any) -> Any:
     """The mask of the first `count` lanes."""
-    none = ir.Constant(_PLACES, ir.Undefined)
-    first = builder.insert_element(none, count, _SMALL(0))
-    counts = builder.shuffle_vector(first, none, ir.Constant(ir.VectorType(_SMALL, LANES), [0] * LANES))
-    return builder.icmp_signed("<", ir.Constant(_PLACES, list(range(LANES))), counts)
+    lanes = ir.Constant(ir.VectorType(_WORD, LANES), list(range(LANES)))
+    return builder.icmp_signed("<", lanes, _everywhere(builder, count))
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any) -> Any:
