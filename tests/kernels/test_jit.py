@@ -18,7 +18,7 @@ pytest.importorskip("numba")
 
 from aclnn.kernels import jit
 from aclnn.kernels.strides import address
-from aclnn.kernels.threads import Work
+from aclnn.kernels.threads import Launch, Work
 
 NAME, TYPES = "elu.backward", "FFFfffi"
 PROGRAM = """
@@ -163,12 +163,30 @@ def test_without_numba_the_numpy_kernel_serves() -> None:
     assert ended.stdout.endswith("False\n")
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_an_entry_takes_arrays_where_their_layout_is_known(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    monkeypatch.setattr(jit, "LAYOUT_IS_KNOWN", known)
+    x, out = np.array([5.0, -1.0, 2.0, 7.0], np.float32), np.zeros(4, np.float32)
+    entry = jit.load(NAME, TYPES)
+    assert (entry.on_arrays is not None) == known
+    given = x[1:3], x[1:3], out[2:]
+    Launch(lambda: Work(entry, 2, 1024, [0, 0, 0, 1.0, 1.0, 1.0, 1], 1))(None, *given)
+    assert out.tolist() == [0.0, 0.0, 0.0, 2.0]
+    if entry.on_arrays is not None:
+        with pytest.raises(TypeError):
+            entry.on_arrays(0, x)
+
+
 def test_an_unknown_symbol_is_an_exception_and_not_an_abort() -> None:
     llvm = jit._llvm()
-    text = f"declare void @nowhere_to_be_found()\ndefine void @{jit._ENTRY}(ptr %b) {{\n"
-    module = llvm.parse_assembly(text + "  call void @nowhere_to_be_found()\n  ret void\n}\n")
+    text = "declare void @nowhere_to_be_found()\n"
+    for name in (jit._ENTRY, jit._ON_ARRAYS):
+        text += f"define void @{name}(ptr %b) {{\n  call void @nowhere_to_be_found()\n  ret void\n}}\n"
+    module = llvm.parse_assembly(text)
     with pytest.raises(jit.NoNativeCodeError, match="cannot be loaded"):
-        jit._address(jit._machine().emit_object(module))
+        jit._addresses(jit._machine().emit_object(module))
 
 
 def test_many_threads_load_one_kernel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +46,7 @@ def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     def work() -> Work:
         return Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
 
-    return Prepared(lambda: Launch(work, (0, 1, 2)))
+    return Prepared(lambda: Launch(work))
 
 
 @kernel("aclnnElu", "numba", engine="fast", too_small=too_small("self"))
@@ -56,10 +56,12 @@ def elu_fast(call: Call, threads: int) -> Prepared | Refusal:
 
 @kernel("aclnnInplaceElu", "numba", engine="fast", too_small=too_small("selfRef"))
 def elu_in_place_fast(call: Call, threads: int) -> Prepared | Refusal:
-    return _forward(call, call["selfRef"], call["selfRef"], threads)
+    return _forward(call, call["selfRef"], call["selfRef"], threads, places=(0, 0))
 
 
-def _forward(call: Call, x: TensorSpec, out: TensorSpec, threads: int) -> Prepared | Refusal:
+def _forward(
+    call: Call, x: TensorSpec, out: TensorSpec, threads: int, places: Sequence[int] | None = None
+) -> Prepared | Refusal:
     if x.dtype not in jit.POINTER or out.dtype is not x.dtype:
         return Refusal(f"the input is {x.dtype} and the output {out.dtype}; it takes one of float32, float16, bfloat16")
     walk = _walk("forward", out, x)
@@ -75,7 +77,7 @@ def _forward(call: Call, x: TensorSpec, out: TensorSpec, threads: int) -> Prepar
     def work() -> Work:
         return Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
 
-    return Prepared(lambda: Launch(work, (0, -1)))
+    return Prepared(lambda: Launch(work, places))
 
 
 class Walk(NamedTuple):

@@ -23,6 +23,7 @@ from typing import Any
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.folder import private_folder
 from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT
+from aclnn.kernels.strides import DATA, LAYOUT_IS_KNOWN
 
 log = logging.getLogger("aclnn")
 
@@ -30,7 +31,7 @@ POINTER = {FLOAT32: "F", FLOAT16: "H", BFLOAT16: "B"}
 """The letter of a pointer to elements. float16 travels as int16 and bfloat16 as uint16; see nopython.half."""
 
 _NUMBA_TYPES = {"i": "int64", "f": "float32", "I": "int64", "F": "float32", "H": "int16", "B": "uint16"}
-_ENTRY = "aclnn_entry"
+_ENTRY, _ON_ARRAYS = "aclnn_entry", "aclnn_entry_on_arrays"
 _HERE = Path(__file__).parent
 _LOCK = threading.Lock()
 _LOADED: dict[str, Entry] = {}
@@ -46,13 +47,18 @@ class Entry:
 
     A block has: items, items per chunk, the addresses of omp_get_thread_num and omp_get_num_threads (0: this thread
     does everything), then the arguments.
+
+    `on_arrays` takes, after the block, the numpy arrays that the first arguments are to point to: as many as there are
+    pointers to elements before anything else. It is None where nobody knows how such an array lies in memory.
     """
 
-    __slots__ = ("address", "call")
+    __slots__ = ("address", "call", "on_arrays")
 
-    def __init__(self, address: int):
+    def __init__(self, address: int, on_arrays: int, arrays: int):
         self.address = address
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.py_object] * arrays)
+        self.on_arrays = kind(on_arrays) if LAYOUT_IS_KNOWN else None
 
 
 def letters(*dtypes: DType) -> str:
@@ -67,8 +73,13 @@ def load(name: str, types: str) -> Entry:
     key = f"{name}-{types}"
     with _LOCK:
         if key not in _LOADED:
-            _LOADED[key] = Entry(_address(_object(name, types, key)))
+            _LOADED[key] = Entry(*_addresses(_object(name, types, key)), _arrays(types))
         return _LOADED[key]
+
+
+def _arrays(types: str) -> int:
+    """How many pointers to elements come first."""
+    return len(types) - len(types.lstrip("".join(POINTER.values())))
 
 
 def _object(name: str, types: str, key: str) -> bytes:
@@ -107,7 +118,7 @@ def _machine_code(text: str, kernel: str, types: str) -> bytes:
     whole = llvm.parse_assembly(re.sub(r"^define [^\n]*@cfunc\..*?^}$", "", text, flags=re.DOTALL | re.MULTILINE))
     whole.link_in(llvm.parse_assembly(_entry_code(kernel, types)))
     for symbol in (*whole.functions, *whole.global_variables):
-        if not symbol.is_declaration and symbol.name != _ENTRY:
+        if not symbol.is_declaration and symbol.name not in (_ENTRY, _ON_ARRAYS):
             symbol.linkage = "internal"  # numba's are common or weak, which the linker of object code does not take
     whole.verify()
     return bytes(_machine().emit_object(whole))
@@ -119,7 +130,8 @@ def _numba_type(types: Any, letter: str) -> Any:
 
 
 def _entry_code(target: str, types: str) -> str:
-    """LLVM code of the entry: finds this thread's share of the items, unpacks the block and calls the kernel."""
+    """LLVM code of the entry: finds this thread's share of the items, unpacks the block and calls the kernel.
+    The entry on arrays writes their addresses into the block before."""
     from llvmlite import ir
 
     word, nothing = ir.IntType(64), ir.VoidType()
@@ -151,7 +163,23 @@ def _entry_code(target: str, types: str) -> str:
     ignored = b.alloca(word)
     b.call(kernel, [ignored, ignored, lo, hi, *given])
     b.ret_void()
+    _add_entry_on_arrays(module, entry, _arrays(types))
     return str(module)
+
+
+def _add_entry_on_arrays(module: Any, entry: Any, arrays: int) -> None:
+    from llvmlite import ir
+
+    word = ir.IntType(64)
+    objects = [ir.IntType(8).as_pointer()] * arrays
+    kind = ir.FunctionType(ir.VoidType(), [word.as_pointer(), *objects])
+    block, *given = ir.Function(module, kind, _ON_ARRAYS).args
+    b = ir.IRBuilder(block.parent.append_basic_block())
+    for i, array in enumerate(given, FIRST_ARGUMENT):
+        where = b.load(b.bitcast(b.gep(array, [word(DATA)]), word.as_pointer()))
+        b.store(where, b.gep(block, [word(i)]))
+    b.call(entry, [block])
+    b.ret_void()
 
 
 def _share(b: Any, items: Any, chunk: Any, who: Any, how_many: Any) -> tuple[Any, Any]:
@@ -179,17 +207,19 @@ def _share(b: Any, items: Any, chunk: Any, who: Any, how_many: Any) -> tuple[Any
     return bounds[0], bounds[1]
 
 
-def _address(code: bytes) -> int:
+def _addresses(code: bytes) -> tuple[int, int]:
     """Links machine code into the process; ORC answers an unknown symbol with an exception, not with an abort."""
     llvm = _llvm()
     jit = llvm.create_lljit_compiler(_machine(), suppress_errors=True)
-    library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(_ENTRY)
+    library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for name in (_ENTRY, _ON_ARRAYS):
+        library.export_symbol(name)
     try:
         tracker = library.link(jit, _ENTRY)
     except RuntimeError as error:
         raise NoNativeCodeError(f"native code cannot be loaded ({error})") from error
     _ALIVE.append((jit, tracker))
-    return int(tracker[_ENTRY])
+    return int(tracker[_ENTRY]), int(tracker[_ON_ARRAYS])
 
 
 @cache
@@ -232,7 +262,7 @@ def _fingerprint() -> str:
             made_from.update(f"{package} {version(package)}\n".encode())
         except PackageNotFoundError as error:
             raise NoNativeCodeError(f"{package} is not installed, aclnn-cpu[fast] brings it") from error
-    made_from.update("\n".join(_host()).encode())
+    made_from.update("\n".join([*_host(), str(DATA)]).encode())
     for source in sorted([*(_HERE / "nopython").glob("*.py"), _HERE / "jit.py"]):
         made_from.update(source.name.encode() + source.read_bytes())
     return made_from.hexdigest()[:16]

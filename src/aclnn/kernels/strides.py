@@ -17,12 +17,14 @@ def _address_by_interface(array: Array) -> int:
     return where
 
 
-_word_at, _DATA = ctypes.c_size_t.from_address, object.__basicsize__
+DATA = object.__basicsize__
+"""The byte of an array object where the address of its first element stands, if LAYOUT_IS_KNOWN."""
+_word_at = ctypes.c_size_t.from_address
 
 
 def _address_by_layout(array: Array) -> int:
     """The same a microsecond sooner: in numpy's binary interface it is the first field of an array object."""
-    return _word_at(id(array) + _DATA).value
+    return _word_at(id(array) + DATA).value
 
 
 def _layout_is_known() -> bool:
@@ -31,7 +33,8 @@ def _layout_is_known() -> bool:
     return cpython and _address_by_layout(sample) == _address_by_interface(sample)
 
 
-address = _address_by_layout if _layout_is_known() else _address_by_interface
+LAYOUT_IS_KNOWN = _layout_is_known()
+address = _address_by_layout if LAYOUT_IS_KNOWN else _address_by_interface
 """Where an array's first element lies."""
 
 
