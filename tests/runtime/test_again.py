@@ -193,6 +193,23 @@ def test_memory_that_was_freed_or_negated_is_seen_every_time() -> None:
     assert elu(torch.zeros(0, 2), x=torch.zeros(0, 2)).shape == (0, 2)
 
 
+@pytest.mark.torch
+def test_what_only_looks_like_a_remembered_tensor_is_refused_or_copied() -> None:
+    import torch
+
+    g, x = torch.from_numpy(G), torch.from_numpy(X)
+    expected = elu(g, x=x)
+    off = torch.frombuffer(bytearray(1 + 4 * X.itemsize), dtype=torch.float32, offset=1).view(2, 2)
+    off.copy_(x)
+    for _ in range(2):
+        with pytest.raises(aclnn.AclnnError, match="cannot be read"):
+            elu(torch._efficientzerotensor((2, 2)), x=x)  # has a size but no address
+        with pytest.raises(aclnn.AclnnError, match="cannot be read"):
+            torch.vmap(lambda one: elu(one, x=one))(torch.stack([x, x]))
+        assert torch.equal(elu(g, x=off), expected)
+    assert remembered() == 1
+
+
 def test_memory_of_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aclnn.runtime.plan.MOST_SHORT", 5)
     for n in range(1, 20):

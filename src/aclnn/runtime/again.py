@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,14 +17,13 @@ import numpy as np
 from aclnn.base.adopt import to_torch
 from aclnn.base.dtype import BFLOAT16, UINT8
 from aclnn.base.geometry import Array
-from aclnn.base.tensor import TensorSpec
+from aclnn.base.tensor import Placement, TensorSpec
 from aclnn.contract.model import HIDDEN, Op
 from aclnn.runtime.executor import VERBOSE, new_memory
 from aclnn.runtime.plan import Plan, plan_cache
 from aclnn.runtime.settings import context
 
 MOST_SCRATCH = 2**26  # bytes of scratch that a thread keeps
-_OF_NUMPY = (np.ndarray, type(None))
 _LISTS = (list, tuple)
 LONG_WAY: tuple[bool, Any] = False, None
 """What attempt() answers to a call that it does not take."""
@@ -35,33 +34,53 @@ class Glimpse(NamedTuple):
 
     key: Hashable
     attributes: Sequence[Any]
-    arrays: Sequence[Any]
+    tensors: Sequence[Any]
 
 
 def attempt(op: Op, tensors: Sequence[Any], attributes: Sequence[Any]) -> tuple[bool, Any]:
     """(True, the result) of a plain call whose like was made before; else (False, its Glimpse or None)."""
-    from_torch = False
     try:
         kinds = tuple(map(type, attributes))
         values = attributes if list not in kinds and tuple not in kinds else _spelled_out(attributes)
         key = [op, context(), values, kinds]  # what decides the plan, exactly: values with their types
-        for array in tensors:
-            if type(array) is np.ndarray and array.flags.aligned:
-                key += array.dtype, array.shape, array.strides
-            elif array is None:
-                key.append(None)
+        for tensor in tensors:
+            if type(tensor) is np.ndarray and tensor.flags.aligned:
+                key += tensor.dtype, tensor.shape, tensor.strides
             else:
-                from_torch = type(array) not in _LISTS or any(type(t) not in _OF_NUMPY for t in _flat(tensors))
-                tensors = list(map(_adopted, tensors))
-                key[4:] = map(_look, tensors)
-                break
+                key.append(_look(tensor))
         whole = tuple(key)
         short = plan_cache.short.get(whole)
+        if short is None:
+            return False, Glimpse(whole, attributes, tensors)
+        arrays = short.arrays(tensors) if short.lends else tensors
     except Exception:  # whatever it is, the long way has a sentence for it
         return LONG_WAY
-    if short is None:
-        return False, Glimpse(whole, attributes, tensors)
-    return True, short.call(tensors, from_torch)
+    return True, short.call(arrays)
+
+
+def _look(tensor: Any) -> Hashable:
+    """What a key says of a plain array, of a torch tensor, of none, or of a list of them; raises for all else."""
+    if tensor is None:
+        return None
+    kind = type(tensor)
+    if kind in _LISTS:
+        return tuple(map(_look, tensor))
+    if kind is np.ndarray and tensor.flags.aligned:
+        return tensor.dtype, tensor.shape, tensor.strides
+    if kind not in _kinds_of_torch() or not tensor.is_cpu or tensor.is_neg():
+        raise TypeError
+    return tensor.dtype, tensor.shape, tensor.stride()
+
+
+@cache
+def _kinds_of_torch() -> tuple[type, ...]:
+    torch = sys.modules["torch"]
+    return torch.Tensor, torch.nn.Parameter
+
+
+def _spelled_out(attributes: Sequence[Any]) -> tuple[Any, ...]:
+    """With sequences as tuples of their elements and the types of these."""
+    return tuple((*v, *map(type, v)) if type(v) in _LISTS else v for v in attributes)
 
 
 def _flat(tensors: Sequence[Any]) -> Iterator[Any]:
@@ -73,82 +92,41 @@ def _flat(tensors: Sequence[Any]) -> Iterator[Any]:
             yield tensor
 
 
-def _look(array: Any) -> Hashable:
-    """What a key says of an array, of none, or of a list of them."""
-    if array is None:
-        return None
-    if type(array) is list:
-        return tuple(map(_look, array))
-    if not array.flags.aligned:
-        raise ValueError
-    return array.dtype, array.shape, array.strides
-
-
-def _spelled_out(attributes: Sequence[Any]) -> tuple[Any, ...]:
-    """With sequences as tuples of their elements and the types of these."""
-    return tuple((*v, *map(type, v)) if type(v) in _LISTS else v for v in attributes)
-
-
-class _Torch:
-    """What is needed of torch again and again."""
-
-    def __init__(self) -> None:
-        torch = sys.modules["torch"]
-        self.kinds = torch.Tensor, torch.nn.Parameter
-        self.bfloat16, self.int16, self.to_dlpack = torch.bfloat16, torch.int16, torch._C._to_dlpack
-        self.from_numpy = torch.from_numpy
-
-
-_torch = cache(_Torch)
-
-
-class _Lent(tuple[Any, Any]):
-    """A torch tensor, and the function that hands it to numpy by DLPack. Its own numpy() would forbid to resize its
+class Loan:
+    """How the memory of torch tensors of one spec becomes an array. Their own numpy() would forbid to resize their
     storage, as FSDP does."""
 
-    __slots__ = ()
+    def __init__(self, spec: TensorSpec):
+        self._at, self._size = Placement.of(spec).at, spec.dtype.itemsize
+        self._past = 0 if spec.is_empty else (spec.extent()[1] + 1) * self._size
 
-    def __dlpack__(self, **wanted: Any) -> Any:
-        tensor, to_dlpack = self
-        return to_dlpack(tensor)
-
-    __dlpack_device__ = staticmethod(partial(tuple, (1, 0)))  # the CPU; no Python code runs
-
-
-def _adopted(tensor: Any) -> Any:
-    """The memory of a plain array or torch tensor, or of a list of them; raises for everything else."""
-    kind = type(tensor)
-    if kind is np.ndarray or tensor is None:
-        return tensor
-    if kind in _LISTS:
-        return list(map(_adopted, tensor))
-    torch = _torch()
-    if kind not in torch.kinds or not tensor.is_cpu or tensor.is_neg():
-        raise TypeError
-    if tensor.dtype is torch.bfloat16:
-        array: Array = np.from_dlpack(_Lent((tensor.detach().view(torch.int16), torch.to_dlpack))).view(BFLOAT16.numpy)
-    else:
-        array = np.from_dlpack(_Lent((tensor, torch.to_dlpack)))
-    past = tensor.storage_offset() * array.itemsize + (array.nbytes if array.flags.c_contiguous else _extent(array))
-    if past > tensor.untyped_storage().nbytes():  # its memory was freed, or part of it
-        raise ValueError
-    return array
+    def __call__(self, tensor: Any) -> Array:
+        where, past = tensor.data_ptr(), tensor.storage_offset() * self._size + self._past
+        if past > tensor.untyped_storage().nbytes() or where % self._size or (self._past and not where):
+            raise ValueError  # its memory was freed, or part of it, or does not begin where elements do
+        return self._at(where)
 
 
-def _extent(array: Array) -> int:
-    """How many bytes lie from the first element of an array past its last one."""
-    if not array.size:
-        return 0
-    steps = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
-    return int(array.itemsize + sum(steps))
+def _loan(tensor: Any, spec: Any) -> Callable[[Any], Any]:
+    """What makes arrays of tensors that look like this one, of lists of them, or of none."""
+    if type(tensor) is np.ndarray or tensor is None:
+        return lambda given: given
+    if type(tensor) not in _LISTS:
+        return Loan(spec)
+    loans = list(map(_loan, tensor, spec))
+    return lambda given: [loan(t) for loan, t in zip(loans, given, strict=True)]
 
 
 class Short:
     """What is left to do for such a call."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, tensors: Sequence[Any]):
         self._plan, self._room = plan, plan.workspace_size
         inputs = [a.name for a in plan.op.inputs if a.is_tensor]
+        of_numpy = {np.ndarray, type(None)}
+        self.lends = not of_numpy.issuperset(map(type, tensors))
+        self._to_torch = not of_numpy.issuperset(map(type, _flat(tensors)))
+        self._loans = list(map(_loan, tensors, map(plan.call.__getitem__, inputs)))
         self._specs = [plan.call[a.name] for a in plan.op.outputs]
         places = {name: i for i, name in enumerate([*inputs, *(a.name for a in plan.op.outputs)])}
         used = zip(plan.op.tensors, plan.taking_part, strict=True)
@@ -158,16 +136,20 @@ class Short:
         simple = self._order is None and not self._room and len(self._specs) == 1
         self._only = self._specs[0] if simple and type(self._specs[0]) is TensorSpec else None
 
-    def call(self, arrays: Sequence[Any], to_torch: bool) -> Any:
+    def arrays(self, tensors: Sequence[Any]) -> Sequence[Any]:
+        """The memory of the tensors of such a call; raises if it is gone."""
+        return [loan(tensor) for loan, tensor in zip(self._loans, tensors, strict=True)]
+
+    def call(self, arrays: Sequence[Any]) -> Any:
         plan_cache.hits += 1
         if self._only is None:
-            return self._call_any(arrays, to_torch)
+            return self._call_any(arrays)
         plan = self._plan  # one output and nothing else to see to, as for ELU: half a microsecond sooner
         output = new_memory(plan.op, "an output", self._only.shape, self._only.dtype)
         plan.run(None, *arrays, output)
-        return self._turned()(output) if to_torch else output
+        return self._turned()(output) if self._to_torch else output
 
-    def _call_any(self, arrays: Sequence[Any], to_torch: bool) -> Any:
+    def _call_any(self, arrays: Sequence[Any]) -> Any:
         plan, views = self._plan, [*arrays]
         for spec in self._specs:
             if type(spec) is TensorSpec:
@@ -178,12 +160,12 @@ class Short:
                 )
         given = views if self._order is None else [views[i] if i >= 0 else None for i in self._order]
         plan.run(scratch_of(plan.op, self._room) if self._room else None, *given)
-        results = self._as_torch(views[len(arrays) :]) if to_torch else views[len(arrays) :]
+        results = self._as_torch(views[len(arrays) :]) if self._to_torch else views[len(arrays) :]
         return results[0] if len(results) == 1 else tuple(results)
 
     def _turned(self) -> Callable[[Array], Any]:
         """What makes a torch tensor of an output."""
-        return _torch().from_numpy if self._numpy_knows else to_torch
+        return sys.modules["torch"].from_numpy if self._numpy_knows else to_torch
 
     def _as_torch(self, outputs: list[Any]) -> list[Any]:
         turn = self._turned()
@@ -194,9 +176,10 @@ def remember(seen: Glimpse | None, plan: Plan) -> None:
     """Leaves a Short behind, where the long way found nothing that the key does not say."""
     if seen is None or VERBOSE or plan.value_rules or plan.advice:
         return
-    copied = any(step % a.itemsize for a in _flat(seen.arrays) if a is not None for step in a.strides)
+    arrays = (t for t in _flat(seen.tensors) if type(t) is np.ndarray)
+    copied = any(step % a.itemsize for a in arrays for step in a.strides)
     if not copied and not _has_zero_of_two_signs(plan.op, seen.attributes):
-        plan_cache.remember(seen.key, Short(plan))
+        plan_cache.remember(seen.key, Short(plan, seen.tensors))
 
 
 def _has_zero_of_two_signs(op: Op, attributes: Sequence[Any]) -> bool:
