@@ -6,15 +6,18 @@ import importlib.metadata
 import os
 import platform
 import resource
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from aclnn.base.dtype import BFLOAT16, DType
 from aclnn.kernels import onednn
-from benchmarks.measure import Call, compare
+from benchmarks.measure import Call
 from benchmarks.providers import has
 
+OUT_OF_CACHE = 2**26  # bytes: smaller arrays may stay in a cache, which no triad measures
 PACKAGES = ("aclnn-cpu", "numpy", "numba", "onednn-cpu-gomp", "torch", "jax")
 
 
@@ -29,29 +32,41 @@ def facts() -> dict[str, Any]:
     return {"processor": _processor(), "cores": os.cpu_count(), "isa": _isa(), "versions": versions}
 
 
-def limits(names: Collection[str]) -> dict[str, float]:
-    """What this machine can do now: operations per second of a large product, bytes per second of a triad."""
-    calls = _torch_limits() if has("torch") else _numpy_limits()
-    found, _ = compare({name: call for name, call in calls.items() if name in names}, 0.4)
-    work = {"float32": 2 * 2048**3, "bfloat16": 2 * 2048**3, "triad": 3 * 2**27}
-    return {name: float(f"{work[name] / timed.p20:.4g}") for name, timed in found.items()}
+class Limit(NamedTuple):
+    """What this machine does fastest of a kind of work, and how much of it: operations, or bytes that move."""
+
+    call: Call
+    work: float
 
 
-def _torch_limits() -> dict[str, Call]:
+def limit(work: Mapping[str, float], dtype: DType) -> Limit | None:
+    """A large product in that dtype (float16 is computed in float32), or a triad; None where neither says anything."""
+    if "flops" in work:
+        return _product("bfloat16" if dtype is BFLOAT16 and has("torch") else "float32")
+    return _triad() if work.get("bytes", 0) >= OUT_OF_CACHE else None
+
+
+@cache
+def _product(dtype: str) -> Limit:
+    if not has("torch"):
+        x = np.ones((2048, 2048), np.float32)
+        return Limit(lambda: x @ x, 2 * 2048**3)
     import torch
 
-    calls: dict[str, Call] = {}
-    for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
-        a, product = torch.ones(2048, 2048, dtype=dtype), torch.empty(2048, 2048, dtype=dtype)
-        calls[name] = lambda a=a, product=product: torch.mm(a, a, out=product)  # type: ignore[misc]
-    b, c, d = torch.ones(2**25), torch.ones(2**25), torch.empty(2**25)
-    return calls | {"triad": lambda: torch.add(b, c, alpha=3, out=d)}
+    a = torch.ones(2048, 2048, dtype=getattr(torch, dtype))
+    product = torch.empty_like(a)
+    return Limit(lambda: torch.mm(a, a, out=product), 2 * 2048**3)
 
 
-def _numpy_limits() -> dict[str, Call]:
-    a = np.ones((2048, 2048), np.float32)
-    b, c, d = np.ones(2**25, np.float32), np.ones(2**25, np.float32), np.empty(2**25, np.float32)
-    return {"float32": lambda: a @ a, "triad": lambda: np.add(b, c, out=d)}
+@cache
+def _triad() -> Limit:
+    if not has("torch"):
+        x, y, z = np.ones(2**25, np.float32), np.ones(2**25, np.float32), np.empty(2**25, np.float32)
+        return Limit(lambda: np.add(x, y, out=z), 3 * 2**27)
+    import torch
+
+    a, b, c = torch.ones(2**25), torch.ones(2**25), torch.empty(2**25)
+    return Limit(lambda: torch.add(a, b, alpha=3, out=c), 3 * 2**27)
 
 
 class Peak:

@@ -19,7 +19,7 @@ from aclnn.base.dtype import DType
 from benchmarks import machine
 from benchmarks.measure import Call, Patience, Timed
 from benchmarks.providers import IN_TURN, has, made
-from benchmarks.shapes import OPERATORS, shapes_of
+from benchmarks.shapes import shapes_of
 
 
 def main(arguments: list[str]) -> None:
@@ -47,8 +47,6 @@ def run(given: argparse.Namespace) -> None:
     """Prints what holds for the whole process, then a row per shape and dtype."""
     bench = importlib.import_module(f"benchmarks.bench_{given.operator}")
     facts = machine.facts() | {"column": given.column, "threads": given.threads}
-    if given.column in ("given", "fresh") and given.operator in OPERATORS and "aclnn" in given.providers:
-        facts["limits"] = machine.limits(("triad",) if given.operator in ("elu", "lstm_cell") else bench.DTYPES)
     print(json.dumps(facts), flush=True)
     if given.column == "memory":  # libraries are loaded before
         smallest = next(iter(shapes_of(given.operator, growth=True).values()))
@@ -65,7 +63,12 @@ def run(given: argparse.Namespace) -> None:
             calls = made(bench.makers(shape, dtype, given.column == "fresh"), ["aclnn"] if alone else given.providers)
             if not calls:
                 continue
-            row |= times(calls, given.seconds, patience) | {"work": bench.work(shape, dtype)}
+            work = bench.work(shape, dtype)
+            limit = machine.limit(work, dtype) if given.column == "given" and "aclnn" in calls else None
+            if limit is not None:
+                row["limit"] = limit.work
+                calls = _between(calls, limit.call)
+            row |= times(calls, given.seconds, patience) | {"work": work}
         print(json.dumps(row), flush=True)
         print(f"  {name} {dtype.name}: {said(row)}", file=sys.stderr, flush=True)
 
@@ -80,6 +83,11 @@ def cases(bench: Any, given: argparse.Namespace) -> Iterator[tuple[str, dict[str
         for shape_name, shape in shapes_of(given.operator, given.column == "growth").items():
             if not wanted or shape_name in wanted:
                 yield shape_name, shape, dtype
+
+
+def _between(calls: dict[str, Call], limit: Call) -> dict[str, Call]:
+    """The limit takes its turn between ours and the others, so that it goes before both of them equally often."""
+    return {"aclnn": calls["aclnn"], "limit": limit, **{n: c for n, c in calls.items() if n != "aclnn"}}
 
 
 def times(calls: dict[str, Call], seconds: float, patience: Patience) -> dict[str, Any]:
@@ -106,7 +114,7 @@ def said(row: dict[str, Any]) -> str:
         seconds = f"{row['seconds']} s, " if "seconds" in row else ""
         return f"{seconds}{row['peak'] / 2**20:.0f} MiB {row.get('provider', '')}"
     (_, first), *others = row["times"].items()
-    ratios = [f"{first[1] / timed[1]:.3g} of {name}" for name, timed in others]
+    ratios = [f"{first[1] / timed[1]:.3g} of {name}" for name, timed in others if name != "limit"]
     return f"{', '.join([f'{1e3 * first[1]:.3f} ms', *ratios])}; others used {row['load']} cores"
 
 

@@ -1,7 +1,7 @@
 """The rows of measurements as files: a line of facts for each process, then a line for each shape.
 
-A line of facts has `process`, `column`, `threads`, the machine and its limits; a row `times`, per provider
-[20th percentile, median, 80th percentile, readings], in seconds per call.
+A line of facts has `process`, `column`, `threads` and the machine; a row `times`, per provider
+[20th percentile, median, 80th percentile, readings], in seconds per call, `work`, and the work of the `limit`.
 """
 
 from __future__ import annotations

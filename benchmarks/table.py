@@ -18,7 +18,6 @@ from benchmarks.targets import GEOMETRIC_MEAN, STREAMS
 VERDICTS = ("ahead", "tie", "behind")
 TITLES = {"given": "outputs given", "fresh": "fresh outputs"}
 DISTURBED = 0.5  # cores that others used
-OUT_OF_CACHE = 2**26  # bytes: smaller arrays may stay in a cache, which no triad measures
 
 
 class Line(NamedTuple):
@@ -93,7 +92,7 @@ def _line(key: tuple[str, ...], rows: list[Row]) -> Line:
     medians = [{provider: times[1] for provider, times in row["times"].items()} for row in rows]
     to_torch = [m["aclnn"] / m["torch"] for m in medians if "torch" in m]
     seconds = statistics.median(m["aclnn"] for m in medians if "aclnn" in m)
-    further = sorted({provider for m in medians for provider in m} - {"aclnn", "torch"})
+    further = sorted({provider for m in medians for provider in m} - {"aclnn", "torch", "limit"})
     others = {p: seconds / statistics.median(m[p] for m in medians if p in m) for p in further}
     share = statistics.median(_share(row) for row in rows if "aclnn" in row["times"])
     operator, shape, dtype, column = key
@@ -102,14 +101,11 @@ def _line(key: tuple[str, ...], rows: list[Row]) -> Line:
 
 
 def _share(row: Row) -> float:
-    """Of the product in that dtype (float16 is computed in float32), or of the triad, of the same process."""
-    limits, work, seconds = row.get("limits", {}), row["work"], row["times"]["aclnn"][1]
-    if "flops" in work:
-        limit = limits.get("bfloat16" if row["dtype"] == "bfloat16" else "float32", math.nan)
-        return float(work["flops"] / seconds / limit)
-    if work.get("bytes", 0) >= OUT_OF_CACHE:
-        return float(work["bytes"] / seconds / limits.get("triad", math.nan))
-    return math.nan
+    """Of a large product, or of a triad, that took turns with it: see machine.limit."""
+    if "limit" not in row:
+        return math.nan
+    (work,) = row["work"].values()
+    return float(work / row["times"]["aclnn"][1] / (row["limit"] / row["times"]["limit"][1]))
 
 
 def geometric_mean(values: Iterable[float]) -> float:

@@ -30,7 +30,7 @@ def test_a_run_writes_rows_a_table_and_plots(
     p20, p50, p80, readings = row["times"]["aclnn"]
     assert 0 < p20 <= p50 <= p80
     assert readings >= 11
-    assert row["limits"]["triad"] > 0
+    assert "limit" not in row  # it stays in a cache
     assert "elu, given, process 1" in capsys.readouterr().err
     assert (tmp_path / "table.md").is_file()
     assert not list(tmp_path.glob("*.part"))

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import pages, rows, table
+from benchmarks import machine, one, pages, rows, table
+from benchmarks.measure import Call
+
+from aclnn.base.dtype import FLOAT16, FLOAT32
 
 
 def row(ours: float, torch: float | None, **more: Any) -> rows.Row:
@@ -59,17 +62,24 @@ def test_means_targets_and_counts_of_a_group() -> None:
     assert fresh.target is None
 
 
-def test_shares_are_of_the_limit_that_fits() -> None:
-    limits = {"float32": 100.0, "bfloat16": 400.0, "triad": 2.0**27}
+def test_shares_are_of_the_limit_that_took_turns() -> None:
+    timed = row(2.0, 1.0, work={"flops": 300.0}, limit=100.0)
+    timed["times"]["limit"] = [9.0, 0.5, 9.0, 11]
+    (line,) = table.lines([timed])
+    assert line.share == pytest.approx(150 / 200)
+    assert line.others == {}
+    assert math.isnan(table.lines([row(2.0, 1.0, work={"bytes": 100.0})])[0].share)
 
-    def share(work: dict[str, float], dtype: str = "float32") -> float:
-        return table.lines([row(2.0, 1.0, work=work, limits=limits, dtype=dtype)])[0].share
 
-    assert share({"flops": 100}) == pytest.approx(0.5)
-    assert share({"flops": 400}, "bfloat16") == pytest.approx(0.5)
-    assert share({"bytes": 2.0**27}) == pytest.approx(0.5)
-    assert math.isnan(share({"bytes": 100.0}))
-    assert math.isnan(share({}))
+def test_the_limit_is_of_the_kind_of_the_work() -> None:
+    product = machine.limit({"flops": 1.0}, FLOAT16)
+    assert product is machine.limit({"flops": 1.0}, FLOAT32)
+    assert machine.limit({"bytes": machine.OUT_OF_CACHE - 1.0}, FLOAT32) is machine.limit({}, FLOAT32) is None
+
+
+def test_the_limit_goes_before_ours_as_often_as_before_theirs() -> None:
+    calls: dict[str, Call] = {name: lambda: None for name in ("aclnn", "torch")}
+    assert list(one._between(calls, lambda: None)) == ["aclnn", "limit", "torch"]
 
 
 @pytest.mark.parametrize(
