@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from aclnn.base.dtype import FLOAT32
 from aclnn.kernels import onednn, threads
 from aclnn.kernels.onednn import DST, SRC, WEIGHTS, OneDnnError, any_layout, matmul, strided
-from aclnn.kernels.program import LINE, Arena, Program, Recent, Session, aligned
-from aclnn.kernels.strides import address
+from aclnn.kernels.program import Arena, Program, Recent, Session
+from aclnn.kernels.strides import LINE, address, aligned
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import logging
 import threading
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -13,7 +14,8 @@ import aclnn
 from aclnn import ops
 from aclnn.contract.call import Call
 from aclnn.kernels.registry import Prepared
-from aclnn.runtime.executor import Executor
+from aclnn.kernels.strides import LINE
+from aclnn.runtime.executor import LARGE, Executor
 from aclnn.runtime.plan import Plan, PlanCache, make_plan
 
 X = np.array([-2, -1, 0, 1], np.float32)
@@ -233,3 +235,12 @@ def test_nothing_is_logged_by_an_ordinary_call(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.DEBUG, "aclnn"):
         aclnn.elu_backward(X, *ONES, True, X)
     assert not caplog.records
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_large_outputs_begin_a_cache_line(dtype: Any) -> None:
+    x = np.ones((3, LARGE), dtype)
+    planned = aclnn.elu_backward.plan(x, 1.0, 1.0, 1.0, False, x).result
+    for out in (planned, *(aclnn.elu_backward(x, 1.0, 1.0, 1.0, False, x) for _ in range(2))):
+        assert out.ctypes.data % LINE == 0
+        assert (out.shape, out.dtype, out.flags.c_contiguous, out.flags.writeable) == (x.shape, x.dtype, True, True)

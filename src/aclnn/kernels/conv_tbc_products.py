@@ -22,8 +22,8 @@ from aclnn.kernels import onednn, products, sums
 from aclnn.kernels.onednn import Layout, strided
 from aclnn.kernels.ports import Port, Traffic, entrance, exit_
 from aclnn.kernels.products import Products, Tap
-from aclnn.kernels.program import Buffer, Program, Recent, Session, aligned
-from aclnn.kernels.strides import address
+from aclnn.kernels.program import Buffer, Program, Recent, Session
+from aclnn.kernels.strides import address, aligned
 
 BLOCK = 3072  # rows of gradInput that a product has at most: the taps find them in the cache
 NAMES = ("self", "input", "weight", "gradInput", "gradWeight")

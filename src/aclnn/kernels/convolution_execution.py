@@ -9,8 +9,8 @@ from aclnn.base.geometry import Array
 from aclnn.kernels import jit, sums
 from aclnn.kernels.convolution_program import Parts, Problem
 from aclnn.kernels.ports import Port
-from aclnn.kernels.program import Session, aligned
-from aclnn.kernels.strides import address
+from aclnn.kernels.program import Session
+from aclnn.kernels.strides import address, aligned
 from aclnn.kernels.threads import Work, worth
 
 

@@ -9,8 +9,8 @@ from aclnn.base.geometry import Array
 from aclnn.kernels.lstm_plan import Plan
 from aclnn.kernels.lstm_program import Products
 from aclnn.kernels.lstm_walk import Places, Sequences, Walk
-from aclnn.kernels.program import LINE, Session, aligned
-from aclnn.kernels.strides import address
+from aclnn.kernels.program import Session
+from aclnn.kernels.strides import LINE, address, aligned
 from aclnn.kernels.threads import Work, worth
 
 PER_THREAD = 32768  # elements of a copy that pay for waking a thread

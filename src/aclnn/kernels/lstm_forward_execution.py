@@ -15,8 +15,8 @@ from aclnn.kernels.lstm_plan import Sizes
 from aclnn.kernels.lstm_walk import PER_THREAD, Sequences
 from aclnn.kernels.nopython import agreed
 from aclnn.kernels.onednn import strided
-from aclnn.kernels.program import Arena, Buffer, Program, Session, aligned
-from aclnn.kernels.strides import address
+from aclnn.kernels.program import Arena, Buffer, Program, Session
+from aclnn.kernels.strides import address, aligned
 from aclnn.kernels.threads import Work, runtime, worth
 
 NOWHERE = Sequences(0, 0, 0)

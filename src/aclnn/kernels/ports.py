@@ -11,8 +11,7 @@ from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.kernels import convert
 from aclnn.kernels.convert import Copy
-from aclnn.kernels.program import LINE
-from aclnn.kernels.strides import address, merged
+from aclnn.kernels.strides import LINE, address, merged
 
 
 class Port(NamedTuple):

@@ -12,8 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 from aclnn.base.dtype import FLOAT32
 from aclnn.kernels import onednn
 from aclnn.kernels.onednn import DST, SCRATCHPAD, SRC, WEIGHTS, Layout, Primitive
-
-LINE = 64  # bytes: what every buffer is aligned to
+from aclnn.kernels.strides import LINE
 
 
 class Arena:
@@ -50,11 +49,6 @@ class Arena:
             if self._free and sum(self._free[-1]) == start:
                 start, room = self._free[-1][0], self._free.pop()[1] + room
             self._free.append((start, room))
-
-
-def aligned(address: int) -> int:
-    """The first line at or after an address."""
-    return -(-address // LINE) * LINE
 
 
 class Buffer(NamedTuple):

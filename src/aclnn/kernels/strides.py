@@ -1,4 +1,4 @@
-"""Walking several views of one shape together."""
+"""Where arrays lie, and walking several views of one shape together."""
 
 from __future__ import annotations
 
@@ -36,6 +36,14 @@ def _layout_is_known() -> bool:
 LAYOUT_IS_KNOWN = _layout_is_known()
 address = _address_by_layout if LAYOUT_IS_KNOWN else _address_by_interface
 """Where an array's first element lies."""
+
+
+LINE = 64  # bytes of a cache line, and of the widest vectors: what buffers of ours are aligned to
+
+
+def aligned(address: int) -> int:
+    """The first line at or after an address."""
+    return -(-address // LINE) * LINE
 
 
 def merged(shape: Sequence[int], *strides: Sequence[int]) -> tuple[list[int], list[list[int]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -20,11 +21,14 @@ from aclnn.base.status import AclnnError, Status, reason
 from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.check import Violation
 from aclnn.contract.model import Arg, Op
+from aclnn.kernels.strides import LINE, address, aligned
 from aclnn.runtime.plan import Plan, guarded
 from aclnn.runtime.stream import Job, Stream
 
 Views = Sequence[Any]
 """The tensors of a call in contract order: arrays, lists of arrays, None where one is absent."""
+
+LARGE = 2**15  # bytes of memory that begin a line: vectors that cross two are slower to write
 
 VERBOSE = os.environ.get("ACLNN_VERBOSE", "") not in ("", "0")
 
@@ -253,9 +257,15 @@ def _scratch(op: Op, workspace: Any, needed: int) -> Array | None:
 
 def new_memory(op: Op, name: str, shape: tuple[int, ...], dtype: DType) -> Array:
     """Fresh memory for a tensor or a workspace, or a code."""
+    size = math.prod(shape) * dtype.itemsize
     try:
-        return np.empty(shape, dtype.numpy)
-    except (MemoryError, ValueError) as error:  # ValueError: so many bytes that 64 bits cannot count them
+        if size < LARGE:
+            return np.empty(shape, dtype.numpy)
+        whole = np.empty(size + LINE, np.uint8)
+        where = address(whole)
+        memory: Array = np.ndarray(shape, dtype.numpy, whole, aligned(where) - where)
+        return memory
+    except (MemoryError, ValueError, OverflowError) as error:  # the last two: more bytes than 64 bits can count
         text = f"{op.name}: out of memory for {name} of {dtype} {list(shape)}."
         raise AclnnError(Status.ACLNN_ERR_RUNTIME_ERROR, text, argument=name) from error
 
