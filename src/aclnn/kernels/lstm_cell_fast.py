@@ -56,7 +56,7 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
     def work() -> Work:
         return Work(entry, hidden, COLUMNS, arguments, team, table)
 
-    return Prepared(lambda: Launch(work, None if all(given) else range(8)))
+    return Prepared(lambda: Launch(work, range(8) if None in (*specs, bias) else None))
 
 
 @kernel("aclnnThnnFusedLstmCell", "numba", engine="fast", too_small=too_small)
@@ -79,4 +79,4 @@ def thnn_fused_lstm_cell_fast(call: Call, threads: int) -> Prepared | Refusal:
     def work() -> Work:
         return Work(entry, batch, 1, arguments, team, table)
 
-    return Prepared(lambda: Launch(work, None if has_bias else range(8)))
+    return Prepared(lambda: Launch(work, range(8) if None in specs else None))
