@@ -82,7 +82,7 @@ def readings(candidates: dict[str, Candidate], seconds: float) -> dict[str, int]
     """How many readings of each fit into the time; the slow ones may not eat that of the others."""
     first = next(iter(candidates.values())).seconds
     near = {name: c for name, c in candidates.items() if c.seconds <= FAR * first}
-    least = 11 if first < LONG else 5 if first < 5 * LONG else 3
+    least = 11 if first < 5 * LONG else 7
     many = min(MOST, max(least, int(seconds / sum(c.cost for c in near.values()))))
     fits = {name: int(seconds / 3 / c.cost) for name, c in candidates.items()}
     few = {name: min(many, max(2 if c.seconds < ENDLESS else 1, fits[name])) for name, c in candidates.items()}

@@ -132,7 +132,9 @@ class Short:
         used = zip(plan.op.tensors, plan.taking_part, strict=True)
         order = [places[a.name] if on else -1 for a, on in used]
         self._order = order if order != list(range(len(places))) else None  # None: as they come
-        self._numpy_knows = BFLOAT16 not in {s.dtype for a in plan.op.outputs for s in plan.call.specs(a.name)}
+        has_bfloat16 = BFLOAT16 in {s.dtype for a in plan.op.outputs for s in plan.call.specs(a.name)}
+        plainly = self._to_torch and not has_bfloat16
+        self._turn: Callable[[Array], Any] = sys.modules["torch"].from_numpy if plainly else to_torch
         simple = self._order is None and not self._room and len(self._specs) == 1
         self._only = self._specs[0] if simple and type(self._specs[0]) is TensorSpec else None
 
@@ -147,7 +149,7 @@ class Short:
         plan = self._plan  # one output and nothing else to see to, as for ELU: half a microsecond sooner
         output = new_memory(plan.op, "an output", self._only.shape, self._only.dtype)
         plan.run(None, *arrays, output)
-        return self._turned()(output) if self._to_torch else output
+        return self._turn(output) if self._to_torch else output
 
     def _call_any(self, arrays: Sequence[Any]) -> Any:
         plan, views = self._plan, [*arrays]
@@ -163,12 +165,8 @@ class Short:
         results = self._as_torch(views[len(arrays) :]) if self._to_torch else views[len(arrays) :]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _turned(self) -> Callable[[Array], Any]:
-        """What makes a torch tensor of an output."""
-        return sys.modules["torch"].from_numpy if self._numpy_knows else to_torch
-
     def _as_torch(self, outputs: list[Any]) -> list[Any]:
-        turn = self._turned()
+        turn = self._turn
         return [None if o is None else [turn(a) for a in o] if type(o) is list else turn(o) for o in outputs]
 
 
