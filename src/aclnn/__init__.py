@@ -15,6 +15,7 @@ from aclnn._version import __version__
 from aclnn.base.dtype import BFLOAT16 as _BFLOAT16
 from aclnn.base.status import AclnnError
 from aclnn.base.tensor import Tensor
+from aclnn.runtime.again import clear as cache_clear
 from aclnn.runtime.executor import Executor
 from aclnn.runtime.plan import plan_cache as _plan_cache
 from aclnn.runtime.settings import engine, product, threads
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 bfloat16 = _BFLOAT16.numpy
 cache_info = _plan_cache.info
-cache_clear = _plan_cache.clear
 
 __all__ = [
     *_operator_names,

@@ -220,6 +220,9 @@ def test_memory_of_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert again.scratch_of(op, 500) is kept
     assert again.scratch_of(op, again.MOST_SCRATCH + 1) is not again.scratch_of(op, again.MOST_SCRATCH + 1)
     assert again.scratch_of(op, 0) is None
+    assert again.scratch_of(op, 1000) is kept
+    aclnn.cache_clear()
+    assert again.scratch_of(op, 1000) is not kept
 
 
 def test_many_threads_at_once() -> None:

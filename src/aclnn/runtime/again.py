@@ -23,7 +23,7 @@ from aclnn.runtime.executor import VERBOSE, new_memory
 from aclnn.runtime.plan import Plan, plan_cache
 from aclnn.runtime.settings import context
 
-MOST_SCRATCH = 2**26  # bytes of scratch that a thread keeps
+MOST_SCRATCH = 2**28  # bytes that a thread keeps: to map 150 MB anew took a fifth of the LSTM that needed them
 _LISTS = (list, tuple)
 LONG_WAY: tuple[bool, Any] = False, None
 """What attempt() answers to a call that it does not take."""
@@ -201,5 +201,12 @@ def scratch_of(op: Op, room: int) -> Array | None:
     if room > MOST_SCRATCH:
         return new_memory(op, "workspace", (room,), UINT8)
     if _kept.memory is None or _kept.memory.size < room:
+        _kept.memory = None  # before there is more
         _kept.memory = new_memory(op, "workspace", (room,), UINT8)
     return _kept.memory
+
+
+def clear() -> None:
+    """Forgets all plans and calls, and gives back the scratch that this thread keeps."""
+    plan_cache.clear()
+    _kept.memory = None
