@@ -17,7 +17,7 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.base.sums import sum_rows
 from aclnn.contract.call import Call
-from aclnn.kernels.lstm_cell import Slopes, slopes
+from aclnn.kernels.lstm_cell import Slopes, product_and_sum, slopes
 from aclnn.kernels.registry import Run, numpy_kernel
 
 SUMS = np.dtype(np.float64)
@@ -134,7 +134,7 @@ def _against_time(steps: Iterable[slice], slope: Slopes, dy: Array, dh: Array, d
     for rows in steps:
         count = rows.stop - rows.start
         grad_h = dy[rows] + dh[:count]
-        grad_c = grad_h * slope.cell[rows] + dc[:count]
+        grad_c = product_and_sum(grad_h, slope.cell[rows], dc[:count])
         di[rows], df[rows], dg[rows] = grad_c * slope.i[rows], grad_c * slope.f[rows], grad_c * slope.g[rows]
         do[rows] = grad_h * slope.o[rows]
         dh[:count] = grad_gates[rows] @ w_hh

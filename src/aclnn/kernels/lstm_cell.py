@@ -37,6 +37,11 @@ def slopes(gates: Sequence[Array], c_prev: Array, tanh_c: Array) -> Slopes:
     )
 
 
+def product_and_sum(a: Array, b: Array, c: Array) -> Array:
+    """a·b + c, rounded once: a float32 product may overflow and then meet the opposite infinity."""
+    return np.asarray((np.multiply(a, b, dtype=np.float64) + c).astype(a.dtype))
+
+
 @numpy_kernel("aclnnThnnFusedLstmCellBackward")
 def thnn_fused_lstm_cell_backward_numpy(call: Call) -> Run:
     """Whole-array arithmetic in float32 (float64 for float64 tensors); the bias is a pairwise sum."""
@@ -58,7 +63,7 @@ def thnn_fused_lstm_cell_backward_numpy(call: Call) -> Run:
 
         slope = slopes(np.split(read(storage), 4, axis=1), read(cx), np.tanh(read(cy)))
         dh = read(grad_hy)
-        dc = dh * slope.cell + read(grad_cy)
+        dc = product_and_sum(dh, slope.cell, read(grad_cy))
         grad_gates = np.concatenate([dc * slope.i, dc * slope.f, dc * slope.g, dh * slope.o], axis=1)
         grad_cx, grad_bias = dc * slope.forget, sum_rows(grad_gates)
         out_gates[...] = grad_gates
