@@ -36,6 +36,19 @@ def test_a_run_writes_rows_a_table_and_plots(
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_a_row_of_products_has_the_limit_that_took_turns_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "IN_TURN", ("aclnn",))
+    monkeypatch.setattr(run, "has", lambda package: False)
+    options = ["--columns", "given", "--only", "seq200-batch1-256", "--dtypes", "float32", "--output", str(tmp_path)]
+    assert run.main(["lstm", *options, *QUICK]) == 0
+    (row,) = rows.read(tmp_path)
+    assert row["limit"] == 2 * 2048**3
+    assert row["times"]["limit"][1] > 0
+    assert list(row["times"]) == ["aclnn", "limit"]
+
+
 def test_the_command_runs_in_a_checkout_only(tmp_path: Path) -> None:
     ended = aclnn("bench", "elu", cwd=tmp_path)
     assert ended.returncode == 2

@@ -108,6 +108,7 @@ def test_any_shape_in_any_layout_with_any_value(
     with pytest.MonkeyPatch.context() as patch, aclnn.threads(threads):
         patch.setattr(convolution_layouts, "choose", lambda problem: pair)
         aclnn.cache_clear()
+        assert_within_its_workspace(case)
         call(case, filled, engine="fast")
         aclnn.cache_clear()
     for output in judge(case.op, case.call, views(filled, case.op)):

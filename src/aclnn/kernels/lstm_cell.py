@@ -38,7 +38,7 @@ def slopes(gates: Sequence[Array], c_prev: Array, tanh_c: Array) -> Slopes:
 
 
 def product_and_sum(a: Array, b: Array, c: Array) -> Array:
-    """a·b + c, rounded once: a float32 product may overflow and then meet the opposite infinity."""
+    """a·b + c by way of float64: a float32 product could overflow and then meet the opposite infinity."""
     return np.asarray((np.multiply(a, b, dtype=np.float64) + c).astype(a.dtype))
 
 

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 from aclnn.base.dtype import FLOAT32
 from aclnn.kernels import onednn
 from aclnn.kernels.onednn import DST, SCRATCHPAD, SRC, WEIGHTS, Layout, Primitive
-from aclnn.kernels.strides import LINE
+from aclnn.kernels.strides import LINE, aligned
 
 
 class Arena:
@@ -29,7 +29,7 @@ class Arena:
 
     def reserve(self, size: int) -> int:
         """The offset of `size` bytes: the smallest gap they fit into, else the end."""
-        size = -(-size // LINE) * LINE
+        size = _lines(size)
         fitting = [gap for gap in self._free if gap[1] >= size]
         if not fitting:
             self._end += size
@@ -42,13 +42,18 @@ class Arena:
 
     def release(self, offset: int, size: int) -> None:
         """Gives bytes back."""
-        size = -(-size // LINE) * LINE
+        size = _lines(size)
         gaps = sorted([*self._free, (offset, size)])
         self._free = []
         for start, room in gaps:
             if self._free and sum(self._free[-1]) == start:
                 start, room = self._free[-1][0], self._free.pop()[1] + room
             self._free.append((start, room))
+
+
+def _lines(size: int) -> int:
+    """The bytes of the lines that hold `size` bytes; an empty buffer has one too, so that no other lies around it."""
+    return aligned(max(size, 1))
 
 
 class Buffer(NamedTuple):

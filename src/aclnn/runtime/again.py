@@ -44,7 +44,7 @@ def attempt(op: Op, tensors: Sequence[Any], attributes: Sequence[Any]) -> tuple[
         values = attributes if list not in kinds and tuple not in kinds else _spelled_out(attributes)
         key = [op, context(), values, kinds]  # what decides the plan, exactly: values with their types
         for tensor in tensors:
-            if type(tensor) is np.ndarray and tensor.flags.aligned:
+            if type(tensor) is np.ndarray and tensor.flags.aligned:  # as _look has it, a call less
                 key += tensor.dtype, tensor.shape, tensor.strides
             else:
                 key.append(_look(tensor))
