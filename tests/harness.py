@@ -10,12 +10,18 @@ import aclnn
 from aclnn.contract.cases import Case, fill, kept, views
 from aclnn.golden.sound import Judged, judge
 
+FENCE, MARK = 2**16, 77
 
-def call(case: Case, filled: dict[str, Any], **settings: Any) -> Any:
-    """Calls the case's operator by its public name, with the case's own outputs as `out`."""
+
+def call(case: Case, filled: dict[str, Any], **settings: Any) -> None:
+    """Calls the case's operator by its public name, with the case's own outputs, in a workspace between two fences."""
     given = {a.name: filled[a.name] for a in case.op.inputs}
     out = tuple(filled[a.name] for a in case.op.fresh) or None
-    return getattr(aclnn, case.op.python)._call(given, out, case.product, settings.get("engine"))
+    plan = getattr(aclnn, case.op.python)._plan(given, out, case.product, settings.get("engine"), repeatable=False)
+    memory = np.full(plan.workspace_size + 2 * FENCE, MARK, np.uint8)
+    plan.run(memory[FENCE:-FENCE])
+    assert (memory[:FENCE] == MARK).all(), f"{plan.kernel} wrote before its workspace"
+    assert (memory[-FENCE:] == MARK).all(), f"{plan.kernel} wrote behind its workspace"
 
 
 def run_and_judge(case: Case, engine: str, seed: int = 0) -> tuple[dict[str, Any], list[Judged]]:

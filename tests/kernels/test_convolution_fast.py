@@ -108,7 +108,6 @@ def test_any_shape_in_any_layout_with_any_value(
     with pytest.MonkeyPatch.context() as patch, aclnn.threads(threads):
         patch.setattr(convolution_layouts, "choose", lambda problem: pair)
         aclnn.cache_clear()
-        assert_within_its_workspace(case)
         call(case, filled, engine="fast")
         aclnn.cache_clear()
     for output in judge(case.op, case.call, views(filled, case.op)):
@@ -127,20 +126,7 @@ def test_one_tap_with_strides_in_every_layout(stride: tuple[int, int], pair: tup
                 batch=1, in_channels=3, out_channels=out_channels, size=size, kernel=1, stride=stride, product=CPU
             )
             for _ in range(5):
-                assert_within_its_workspace(case)
                 assert_sound(case, "fast")
-
-
-def assert_within_its_workspace(case: Case) -> None:
-    """Nothing is written before or behind the bytes that phase 1 asked for."""
-    filled, fence = fill(case), 2**16
-    given = {a.name: filled[a.name] for a in case.op.inputs}
-    outputs = tuple(filled[a.name] for a in case.op.outputs)
-    executor = aclnn.convolution_backward._plan(given, outputs, case.product, "fast", repeatable=False)
-    memory = np.full(executor.workspace_size + 2 * fence, 77, np.uint8)
-    executor.run(memory[fence:-fence])
-    assert (memory[:fence] == 77).all()
-    assert (memory[-fence:] == 77).all()
 
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
