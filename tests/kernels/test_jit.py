@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -16,9 +15,9 @@ import pytest
 
 pytest.importorskip("numba")
 
-from aclnn.kernels import jit
+from aclnn.kernels import entry, jit
 from aclnn.kernels.strides import address
-from aclnn.kernels.threads import Launch, Work
+from aclnn.kernels.threads import Work
 
 NAME, TYPES = "elu.backward", "FFFfffi"
 PROGRAM = """
@@ -163,26 +162,10 @@ def test_without_numba_the_numpy_kernel_serves() -> None:
     assert ended.stdout.endswith("False\n")
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_an_entry_takes_arrays_where_their_layout_is_known(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, known: bool
-) -> None:
-    monkeypatch.setattr(jit, "LAYOUT_IS_KNOWN", known)
-    x, out = np.array([5.0, -1.0, 2.0, 7.0], np.float32), np.zeros(4, np.float32)
-    entry = jit.load(NAME, TYPES)
-    assert (entry.on_arrays is not None) == known
-    given = x[1:3], x[1:3], out[2:]
-    Launch(lambda: Work(entry, 2, 1024, [0, 0, 0, 1.0, 1.0, 1.0, 1], 1))(None, *given)
-    assert out.tolist() == [0.0, 0.0, 0.0, 2.0]
-    if entry.on_arrays is not None:
-        with pytest.raises(TypeError):
-            entry.on_arrays(0, x)
-
-
 def test_an_unknown_symbol_is_an_exception_and_not_an_abort() -> None:
     llvm = jit._llvm()
     text = "declare void @nowhere_to_be_found()\n"
-    for name in (jit._ENTRY, jit._ON_ARRAYS):
+    for name in (entry.ENTRY, entry.FUNCTION):
         text += f"define void @{name}(ptr %b) {{\n  call void @nowhere_to_be_found()\n  ret void\n}}\n"
     module = llvm.parse_assembly(text)
     with pytest.raises(jit.NoNativeCodeError, match="cannot be loaded"):
@@ -200,27 +183,6 @@ def test_many_threads_load_one_kernel(folder: Path, monkeypatch: pytest.MonkeyPa
     assert len(set(found)) == 1
     assert len(found) == 8
     assert compiled == [NAME]
-
-
-def test_an_entry_gives_every_thread_whole_chunks_and_no_item_twice() -> None:
-    """The share of each thread, seen through a kernel that adds nothing but writes once."""
-    threads, chunk, items = 3, 1024, 5 * 1024 + 7
-    numbers = iter(range(threads))
-    who = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: next(numbers))
-    team = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: threads)
-    x = np.full(items, 2.0, np.float32)
-    out = np.zeros(items, np.float32)
-    block = (ctypes.c_int64 * 11)(items, chunk)
-    block[2] = ctypes.cast(who, ctypes.c_void_p).value or 0
-    block[3] = ctypes.cast(team, ctypes.c_void_p).value or 0
-    block[4:7] = [address(x), address(x), address(out)]
-    block[7:11] = [0x3F800000] * 3 + [1]
-    entry = jit.load(NAME, TYPES)
-    ends = []
-    for _ in range(threads):
-        entry.call(ctypes.addressof(block))
-        ends.append(int(np.count_nonzero(out)))
-    assert ends == [2048, 4096, items]
 
 
 @pytest.mark.parametrize(

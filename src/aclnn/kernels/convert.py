@@ -9,6 +9,7 @@ from aclnn.base.dtype import FLOAT32
 from aclnn.base.rounding import KEEP, USE_FP16
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels import jit
+from aclnn.kernels.entry import Entry
 from aclnn.kernels.strides import merged, rows_of
 from aclnn.kernels.threads import Work, worth
 
@@ -18,7 +19,7 @@ PER_THREAD = 32768  # elements that pay for waking a thread
 class Copy(NamedTuple):
     """One planned copy. `work` gives each executor its own launch; its arguments 0 and 1 are source and target."""
 
-    entry: jit.Entry
+    entry: Entry
     items: int
     chunk: int
     arguments: list[int]

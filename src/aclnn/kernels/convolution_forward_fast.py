@@ -20,6 +20,7 @@ from aclnn.kernels.convolution_fast import FEW, compute_dtype, problem_of, progr
 from aclnn.kernels.convolution_forward import convolution_numpy
 from aclnn.kernels.convolution_layouts import Layouts
 from aclnn.kernels.convolution_program import Problem, Tensor, build
+from aclnn.kernels.entry import Entry
 from aclnn.kernels.ports import Port, entrance, exit_
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 from aclnn.kernels.threads import Work, worth
@@ -113,7 +114,7 @@ def _as_gradient(call: Call) -> Call:
     return Call(values, call.product)
 
 
-def _addition(call: Call, entry: jit.Entry, threads: int) -> Any:
+def _addition(call: Call, entry: Entry, threads: int) -> Any:
     batch, channels = call["output"].shape[:2]
     size = call["output"].size // (batch * channels)
     team = worth(call["output"].size, convert.PER_THREAD, threads)

@@ -7,7 +7,6 @@ the code yet: a warm process needs llvmlite alone (0.1 s instead of 0.7 s), and 
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import logging
 import os
@@ -22,8 +21,8 @@ from typing import Any
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.folder import private_folder
-from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT
-from aclnn.kernels.strides import DATA, LAYOUT_IS_KNOWN
+from aclnn.kernels.entry import ENTRY, FUNCTION, Entry, entry_code, symbols
+from aclnn.kernels.strides import DATA
 
 log = logging.getLogger("aclnn")
 
@@ -31,7 +30,6 @@ POINTER = {FLOAT32: "F", FLOAT16: "H", BFLOAT16: "B"}
 """The letter of a pointer to elements. float16 travels as int16 and bfloat16 as uint16; see nopython.half."""
 
 _NUMBA_TYPES = {"i": "int64", "f": "float32", "I": "int64", "F": "float32", "H": "int16", "B": "uint16"}
-_ENTRY, _ON_ARRAYS = "aclnn_entry", "aclnn_entry_on_arrays"
 _HERE = Path(__file__).parent
 _LOCK = threading.Lock()
 _LOADED: dict[str, Entry] = {}
@@ -40,25 +38,6 @@ _ALIVE: list[Any] = []  # what owns the loaded code
 
 class NoNativeCodeError(Exception):
     """Why there is no native code here."""
-
-
-class Entry:
-    """Native code `void entry(int64 *block)`: its address, and the same as a Python function that drops the GIL.
-
-    A block has: items, items per chunk, the addresses of omp_get_thread_num and omp_get_num_threads (0: this thread
-    does everything), then the arguments.
-
-    `on_arrays` takes, after the block, the numpy arrays that the first arguments are to point to: as many as there are
-    pointers to elements before anything else. It is None where nobody knows how such an array lies in memory.
-    """
-
-    __slots__ = ("address", "call", "on_arrays")
-
-    def __init__(self, address: int, on_arrays: int, arrays: int):
-        self.address = address
-        self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.py_object] * arrays)
-        self.on_arrays = kind(on_arrays) if LAYOUT_IS_KNOWN else None
 
 
 def letters(*dtypes: DType) -> str:
@@ -73,7 +52,7 @@ def load(name: str, types: str) -> Entry:
     key = f"{name}-{types}"
     with _LOCK:
         if key not in _LOADED:
-            _LOADED[key] = Entry(*_addresses(_object(name, types, key)), _arrays(types))
+            _LOADED[key] = Entry(*_addresses(_object(name, types, key)))
         return _LOADED[key]
 
 
@@ -116,9 +95,9 @@ def _machine_code(text: str, kernel: str, types: str) -> bytes:
     llvm = _llvm()
     # The wrapper that numba adds would call into Python if the text raised, which it cannot: out with it.
     whole = llvm.parse_assembly(re.sub(r"^define [^\n]*@cfunc\..*?^}$", "", text, flags=re.DOTALL | re.MULTILINE))
-    whole.link_in(llvm.parse_assembly(_entry_code(kernel, types)))
+    whole.link_in(llvm.parse_assembly(entry_code(kernel, types, _arrays(types))))
     for symbol in (*whole.functions, *whole.global_variables):
-        if not symbol.is_declaration and symbol.name not in (_ENTRY, _ON_ARRAYS):
+        if not symbol.is_declaration and symbol.name not in (ENTRY, FUNCTION):
             symbol.linkage = "internal"  # numba's are common or weak, which the linker of object code does not take
     whole.verify()
     return bytes(_machine().emit_object(whole))
@@ -129,97 +108,21 @@ def _numba_type(types: Any, letter: str) -> Any:
     return types.CPointer(element) if letter.isupper() else element
 
 
-def _entry_code(target: str, types: str) -> str:
-    """LLVM code of the entry: finds this thread's share of the items, unpacks the block and calls the kernel.
-    The entry on arrays writes their addresses into the block before."""
-    from llvmlite import ir
-
-    word, nothing = ir.IntType(64), ir.VoidType()
-    elements = {
-        "i": word,
-        "f": ir.FloatType(),
-        "I": word,
-        "F": ir.FloatType(),
-        "H": ir.IntType(16),
-        "B": ir.IntType(16),
-    }
-    kinds = [elements[t].as_pointer() if t.isupper() else elements[t] for t in types]
-    unused = word.as_pointer()  # numba's functions take where to put a result and an exception, and return a status
-    module = ir.Module()
-    kernel = ir.Function(module, ir.FunctionType(ir.IntType(32), [unused, unused, word, word, *kinds]), target)
-    entry = ir.Function(module, ir.FunctionType(nothing, [word.as_pointer()]), _ENTRY)
-    b = ir.IRBuilder(entry.append_basic_block())
-
-    def slot(i: int) -> Any:
-        return b.load(b.gep(entry.args[0], [word(i)]))
-
-    lo, hi = _share(b, *(slot(i) for i in range(FIRST_ARGUMENT)))
-    given = []
-    for i, (letter, kind) in enumerate(zip(types, kinds, strict=True)):
-        value = slot(FIRST_ARGUMENT + i)
-        if letter == "f":  # the slot holds the bits of a float32
-            value = b.bitcast(b.trunc(value, ir.IntType(32)), kind)
-        given.append(b.inttoptr(value, kind) if letter.isupper() else value)
-    ignored = b.alloca(word)
-    b.call(kernel, [ignored, ignored, lo, hi, *given])
-    b.ret_void()
-    _add_entry_on_arrays(module, entry, _arrays(types))
-    return str(module)
-
-
-def _add_entry_on_arrays(module: Any, entry: Any, arrays: int) -> None:
-    from llvmlite import ir
-
-    word = ir.IntType(64)
-    objects = [ir.IntType(8).as_pointer()] * arrays
-    kind = ir.FunctionType(ir.VoidType(), [word.as_pointer(), *objects])
-    block, *given = ir.Function(module, kind, _ON_ARRAYS).args
-    b = ir.IRBuilder(block.parent.append_basic_block())
-    for i, array in enumerate(given, FIRST_ARGUMENT):
-        where = b.load(b.bitcast(b.gep(array, [word(DATA)]), word.as_pointer()))
-        b.store(where, b.gep(block, [word(i)]))
-    b.call(entry, [block])
-    b.ret_void()
-
-
-def _share(b: Any, items: Any, chunk: Any, who: Any, how_many: Any) -> tuple[Any, Any]:
-    """lo and hi of this thread: whole chunks, as evenly as they go; everything when `who` is null."""
-    from llvmlite import ir
-
-    word, small = ir.IntType(64), ir.IntType(32)
-    question = ir.FunctionType(small, [])
-    alone = b.icmp_unsigned("==", who, word(0))
-    start = b.block
-    with b.if_then(b.not_(alone)):
-        me, team = (b.sext(b.call(b.inttoptr(f, question.as_pointer()), []), word) for f in (who, how_many))
-        chunks = b.sdiv(b.add(items, b.sub(chunk, word(1))), chunk)
-        ends = []
-        for k in (me, b.add(me, word(1))):
-            end = b.mul(b.sdiv(b.mul(chunks, k), team), chunk)
-            ends.append(b.select(b.icmp_signed("<", end, items), end, items))
-        together = b.block
-    bounds = []
-    for all_of_it, part in zip((word(0), items), ends, strict=True):
-        merged = b.phi(word)
-        merged.add_incoming(all_of_it, start)
-        merged.add_incoming(part, together)
-        bounds.append(merged)
-    return bounds[0], bounds[1]
-
-
 def _addresses(code: bytes) -> tuple[int, int]:
     """Links machine code into the process; ORC answers an unknown symbol with an exception, not with an abort."""
     llvm = _llvm()
     jit = llvm.create_lljit_compiler(_machine(), suppress_errors=True)
     library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-    for name in (_ENTRY, _ON_ARRAYS):
+    for name, address in symbols().items():
+        library.import_symbol(name, address)
+    for name in (ENTRY, FUNCTION):
         library.export_symbol(name)
     try:
-        tracker = library.link(jit, _ENTRY)
+        tracker = library.link(jit, ENTRY)
     except RuntimeError as error:
         raise NoNativeCodeError(f"native code cannot be loaded ({error})") from error
     _ALIVE.append((jit, tracker))
-    return int(tracker[_ENTRY]), int(tracker[_ON_ARRAYS])
+    return int(tracker[ENTRY]), int(tracker[FUNCTION])
 
 
 @cache
@@ -263,7 +166,7 @@ def _fingerprint() -> str:
         except PackageNotFoundError as error:
             raise NoNativeCodeError(f"{package} is not installed, aclnn-cpu[fast] brings it") from error
     made_from.update("\n".join([*_host(), str(DATA)]).encode())
-    for source in sorted([*(_HERE / "nopython").glob("*.py"), _HERE / "jit.py"]):
+    for source in sorted([*(_HERE / "nopython").glob("*.py"), _HERE / "entry.py", _HERE / "jit.py"]):
         made_from.update(source.name.encode() + source.read_bytes())
     return made_from.hexdigest()[:16]
 

@@ -10,7 +10,8 @@ import numpy as np
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.geometry import Array
 from aclnn.contract.call import Call
-from aclnn.kernels import convert, jit, onednn
+from aclnn.kernels import convert, onednn
+from aclnn.kernels.entry import Entry
 from aclnn.kernels.lstm_plan import Sizes
 from aclnn.kernels.lstm_walk import PER_THREAD, Sequences
 from aclnn.kernels.nopython import agreed
@@ -74,10 +75,10 @@ class Plan(NamedTuple):
     call: Call
     facts: Facts
     memory: Memory
-    gather: jit.Entry
-    below: jit.Entry  # gates whose output is a float32 matrix of ours
-    top: jit.Entry  # gates whose output is the caller's
-    walk: jit.Entry
+    gather: Entry
+    below: Entry  # gates whose output is a float32 matrix of ours
+    top: Entry  # gates whose output is the caller's
+    walk: Entry
     copies: tuple[convert.Copy | None, ...]  # that params need; None where one is used where it lies, or is a bias
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array
 from aclnn.kernels import jit, onednn
+from aclnn.kernels.entry import Entry
 from aclnn.kernels.lstm_program import Step
 from aclnn.kernels.nopython import agreed
 from aclnn.kernels.program import Session
@@ -43,9 +44,9 @@ class Places(NamedTuple):
 class Entries(NamedTuple):
     """What a walk executes, loaded in phase 1: gates where dy is the caller's, gates where it is ours, the loop."""
 
-    top: jit.Entry
-    below: jit.Entry
-    walk: jit.Entry
+    top: Entry
+    below: Entry
+    walk: Entry
 
     @classmethod
     def load(cls, dtype: DType) -> Entries:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from aclnn.kernels import jit
+from aclnn.kernels.entry import Entry
 from aclnn.kernels.nopython.agreed import TILE_COLUMNS, TILE_DEPTH, TILE_ROWS
 from aclnn.kernels.threads import Work
 
@@ -28,7 +29,7 @@ class Products(NamedTuple):
     """How the products are made. `work` gives each executor its own launch: arguments 0 to 3 are the addresses of a, b,
     the results and `size` bytes of workspace."""
 
-    entry: jit.Entry
+    entry: Entry
     items: int
     chunk: int  # items of a thread
     arguments: list[int]

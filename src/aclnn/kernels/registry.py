@@ -16,7 +16,8 @@ from aclnn.contract.call import Call
 Run = Callable[..., None]
 """run(workspace, *tensors): the tensors in contract order, lists as lists of arrays, None where one is absent or takes
 no part. Writes every output completely, through whatever strides it has. It may have a method bound(workspace,
-*tensors) that gives the same as a function without arguments."""
+*tensors) that gives the same as a function without arguments, and as `function` the same as one that is called sooner
+and keeps what it needs."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels import jit
+from aclnn.kernels.entry import Entry
 from aclnn.kernels.nopython.agreed import COLUMN_TILE
 from aclnn.kernels.strides import merged
 from aclnn.kernels.threads import Work, worth
@@ -18,7 +19,7 @@ PER_THREAD = 32768  # elements that pay for waking a thread
 class Sums(NamedTuple):
     """How the sums are taken. `work` gives each executor its own launch."""
 
-    entry: jit.Entry
+    entry: Entry
     items: int
     arguments: list[int]
     threads: int

@@ -19,7 +19,7 @@ from aclnn.base.dtype import BFLOAT16, UINT8
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import Placement, TensorSpec
 from aclnn.contract.model import HIDDEN, Op
-from aclnn.runtime.executor import VERBOSE, new_memory
+from aclnn.runtime.executor import VERBOSE, allocator, new_memory
 from aclnn.runtime.plan import Plan, plan_cache
 from aclnn.runtime.settings import context
 
@@ -92,29 +92,38 @@ def _flat(tensors: Sequence[Any]) -> Iterator[Any]:
             yield tensor
 
 
-class Loan:
-    """How the memory of torch tensors of one spec becomes an array. Their own numpy() would forbid to resize their
-    storage, as FSDP does."""
-
-    def __init__(self, spec: TensorSpec):
-        self._at, self._size = Placement.of(spec).at, spec.dtype.itemsize
-        self._past = 0 if spec.is_empty else (spec.extent()[1] + 1) * self._size
-
-    def __call__(self, tensor: Any) -> Array:
-        where, past = tensor.data_ptr(), tensor.storage_offset() * self._size + self._past
-        if past > tensor.untyped_storage().nbytes() or where % self._size or (self._past and not where):
-            raise ValueError  # its memory was freed, or part of it, or does not begin where elements do
-        return self._at(where)
-
-
 def _loan(tensor: Any, spec: Any) -> Callable[[Any], Any]:
     """What makes arrays of tensors that look like this one, of lists of them, or of none."""
     if type(tensor) is np.ndarray or tensor is None:
         return lambda given: given
     if type(tensor) not in _LISTS:
-        return Loan(spec)
+        return _loan_of_torch(spec)
     loans = list(map(_loan, tensor, spec))
     return lambda given: [loan(t) for loan, t in zip(loans, given, strict=True)]
+
+
+def _loan_of_torch(spec: TensorSpec) -> Callable[[Any], Array]:
+    """By address: a tensor's own numpy() would forbid to resize its storage, as FSDP does."""
+    at, size = Placement.of(spec).at, spec.dtype.itemsize
+    reach = 0 if spec.is_empty else (spec.extent()[1] + 1) * size
+
+    def lend(tensor: Any) -> Array:
+        where, past = tensor.data_ptr(), tensor.storage_offset() * size + reach
+        if past > tensor.untyped_storage().nbytes() or where % size or (reach and not where):
+            raise ValueError  # its memory was freed, or part of it, or does not begin where elements do
+        return at(where)
+
+    return lend
+
+
+def _new(spec: Any, op: Op) -> Callable[[], Any]:
+    """What makes an output of this spec, a list of them, or none."""
+    if spec is None:
+        return lambda: None
+    if type(spec) is TensorSpec:
+        return allocator(op, "an output", spec.shape, spec.dtype)
+    parts = [_new(s, op) for s in spec]
+    return lambda: [part() for part in parts]
 
 
 class Short:
@@ -127,7 +136,7 @@ class Short:
         self.lends = not of_numpy.issuperset(map(type, tensors))
         self._to_torch = not of_numpy.issuperset(map(type, _flat(tensors)))
         self._loans = list(map(_loan, tensors, map(plan.call.__getitem__, inputs)))
-        self._specs = [plan.call[a.name] for a in plan.op.outputs]
+        self._outputs = [_new(plan.call[a.name], plan.op) for a in plan.op.outputs]
         places = {name: i for i, name in enumerate([*inputs, *(a.name for a in plan.op.outputs)])}
         used = zip(plan.op.tensors, plan.taking_part, strict=True)
         order = [places[a.name] if on else -1 for a, on in used]
@@ -135,8 +144,9 @@ class Short:
         has_bfloat16 = BFLOAT16 in {s.dtype for a in plan.op.outputs for s in plan.call.specs(a.name)}
         plainly = self._to_torch and not has_bfloat16
         self._turn: Callable[[Array], Any] = sys.modules["torch"].from_numpy if plainly else to_torch
-        simple = self._order is None and not self._room and len(self._specs) == 1
-        self._only = self._specs[0] if simple and type(self._specs[0]) is TensorSpec else None
+        first = plan.call[plan.op.outputs[0].name]
+        simple = self._order is None and not self._room and len(self._outputs) == 1 and type(first) is TensorSpec
+        self._only = self._outputs[0] if simple else None
 
     def arrays(self, tensors: Sequence[Any]) -> Sequence[Any]:
         """The memory of the tensors of such a call; raises if it is gone."""
@@ -146,20 +156,12 @@ class Short:
         plan_cache.hits += 1
         if self._only is None:
             return self._call_any(arrays)
-        plan = self._plan  # one output and nothing else to see to, as for ELU: half a microsecond sooner
-        output = new_memory(plan.op, "an output", self._only.shape, self._only.dtype)
-        plan.run(None, *arrays, output)
+        output = self._only()  # one output and nothing else to see to, as for ELU: half a microsecond sooner
+        self._plan.run(None, *arrays, output)
         return self._turn(output) if self._to_torch else output
 
     def _call_any(self, arrays: Sequence[Any]) -> Any:
-        plan, views = self._plan, [*arrays]
-        for spec in self._specs:
-            if type(spec) is TensorSpec:
-                views.append(new_memory(plan.op, "an output", spec.shape, spec.dtype))
-            else:  # None, or a list
-                views.append(
-                    None if spec is None else [new_memory(plan.op, "an output", s.shape, s.dtype) for s in spec]
-                )
+        plan, views = self._plan, [*arrays, *(new() for new in self._outputs)]
         given = views if self._order is None else [views[i] if i >= 0 else None for i in self._order]
         plan.run(scratch_of(plan.op, self._room) if self._room else None, *given)
         results = self._as_torch(views[len(arrays) :]) if self._to_torch else views[len(arrays) :]

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -257,17 +257,26 @@ def _scratch(op: Op, workspace: Any, needed: int) -> Array | None:
 
 def new_memory(op: Op, name: str, shape: tuple[int, ...], dtype: DType) -> Array:
     """Fresh memory for a tensor or a workspace, or a code."""
-    size = math.prod(shape) * dtype.itemsize
-    try:
-        if size < LARGE:
-            return np.empty(shape, dtype.numpy)
-        whole = np.empty(size + LINE, np.uint8)
-        where = address(whole)
-        memory: Array = np.ndarray(shape, dtype.numpy, whole, aligned(where) - where)
-        return memory
-    except (MemoryError, ValueError, OverflowError) as error:  # the last two: more bytes than 64 bits can count
-        text = f"{op.name}: out of memory for {name} of {dtype} {list(shape)}."
-        raise AclnnError(Status.ACLNN_ERR_RUNTIME_ERROR, text, argument=name) from error
+    return allocator(op, name, shape, dtype)()
+
+
+def allocator(op: Op, name: str, shape: tuple[int, ...], dtype: DType) -> Callable[[], Array]:
+    """What makes such memory again and again."""
+    size, kind = math.prod(shape) * dtype.itemsize, dtype.numpy
+
+    def allocate() -> Array:
+        try:
+            if size < LARGE:
+                return np.empty(shape, kind)
+            whole = np.empty(size + LINE, np.uint8)
+            where = address(whole)
+            memory: Array = np.ndarray(shape, kind, whole, aligned(where) - where)
+            return memory
+        except (MemoryError, ValueError, OverflowError) as error:  # the last two: more bytes than 64 bits can count
+            text = f"{op.name}: out of memory for {name} of {dtype} {list(shape)}."
+            raise AclnnError(Status.ACLNN_ERR_RUNTIME_ERROR, text, argument=name) from error
+
+    return allocate
 
 
 def parameter(op: Op, text: str, argument: str) -> AclnnError:

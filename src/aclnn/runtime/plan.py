@@ -54,7 +54,8 @@ class Plan:
         try:
             run = idle.pop()  # nobody else has it now
         except IndexError:
-            run = self.prepared.instantiate()
+            made = self.prepared.instantiate()
+            run = getattr(made, "function", None) or made
         guarded(self, run, *given)
         if len(idle) < MOST_IDLE:
             idle.append(run)
