@@ -11,7 +11,7 @@ from aclnn.kernels.entry import Entry
 from aclnn.kernels.nopython.agreed import TILE_COLUMNS, TILE_DEPTH, TILE_ROWS
 from aclnn.kernels.threads import Work
 
-RECTANGLE = 20, 8  # panels and slivers that one may have: what is packed and the results stay in the second cache
+RECTANGLE = 46, 4  # panels and slivers that one may have: what is packed and the results stay in the second cache
 MOST_RECTANGLES = 6  # with more, each is packed for too often
 MOST_SHIFT = 1024  # rows of b that are packed beyond those of a
 MOST_THREADS = 16  # with more, a thread has too few tiles for what it packs

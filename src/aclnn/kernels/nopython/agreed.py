@@ -10,7 +10,7 @@ CELL_TILE = 512  # columns that lstm_cell.backward does together
 CELL_LEVELS = 28  # of its sums: 2^28 runs of 16 cells
 
 # A tile of products.turned: what it is wide in a and in b, and how many rows are packed at a time.
-TILE_ROWS, TILE_COLUMNS, TILE_DEPTH = 14, 32, 192
+TILE_ROWS, TILE_COLUMNS, TILE_DEPTH = 6, 64, 448
 
 # What elu.backward is given as x. Falling: the forward's input, and exp is only asked for numbers below 0.
 ELU_OF_INPUT, ELU_OF_RESULT, ELU_FALLING = range(3)

@@ -86,7 +86,7 @@ def add_block(
                     height = min(TILE_ROWS, a_columns - panel * TILE_ROWS)
                     a_panel = shifted(a_rest, (panel - top) * (end - start) * TILE_ROWS)
                     row = shifted(to, panel * TILE_ROWS * b_columns)
-                    tile(height, width, last - first, a_panel, b_rest, row, b_columns, begun)
+                    tile(height, width, last - first, a_panel, TILE_ROWS, 1, b_rest, row, b_columns, begun)
 
 
 @register_jitable

@@ -1,7 +1,7 @@
 """A tile of a matrix product, written in LLVM's language: its sums stay in registers, which loops do not promise.
 
-With 14 rows and two vectors of 16, sums take 28 of the 32 registers, a row of b two, and elements of a come and go in
-the last: 16 loads for 28 multiplications with additions, of which a processor does no more per cycle than of loads.
+With 6 rows and four vectors of 16, sums take 24 of the 32 registers, a row of b four, and elements of a come and go in
+one more: 10 loads for 24 multiplications with additions, where a processor does as many of the one as of the other.
 """
 
 from __future__ import annotations
@@ -16,55 +16,73 @@ from numba.extending import intrinsic
 from aclnn.kernels.nopython.agreed import TILE_COLUMNS, TILE_ROWS
 
 LANES = 16  # of a vector
-HEIGHTS = 4, 8, TILE_ROWS  # of tiles there is code for: one that has fewer rows takes the next
-_VECTORS = range(TILE_COLUMNS // LANES)
-_SMALL, _WORD = ir.IntType(32), ir.IntType(64)
-_VECTOR, _MASK = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(ir.IntType(1), LANES)
-_ZEROS, _NOWHERE = ir.Constant(_VECTOR, [0.0] * LANES), ir.Constant(_MASK, [0] * LANES)
+_SMALL, _WORD, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
+_VECTOR = ir.VectorType(_FLOAT, LANES)
 
 
 @intrinsic
-def tile(context: Any, height: Any, width: Any, depth: Any, a: Any, b: Any, c: Any, c_step: Any, add: Any) -> Any:
+def tile(
+    context: Any,
+    height: Any,
+    width: Any,
+    depth: Any,
+    a: Any,
+    a_down: Any,
+    a_across: Any,
+    b: Any,
+    c: Any,
+    c_down: Any,
+    add: Any,
+) -> Any:
     """c[i, j] = Σ a[k, i]·b[k, j] over k < depth, or += if `add`, for i < height and j < width: at most a tile.
 
-    a and b are panels, height and depth are at least 1, and the rows of c are `c_step` elements apart.
+    Height, width and depth are at least 1. a[k, i] is k·a_down + i·a_across elements behind the first, b is a panel as
+    wide as a tile, and the rows of c are `c_down` elements apart.
     """
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        height, width, depth, a, b, c, c_step, add = args
+        height, width, depth, a, a_down, a_across, b, c, c_down, add = args
         done = builder.append_basic_block("tiled")
-        for rows in HEIGHTS:
-            with builder.if_then(builder.icmp_signed("<=", height, _WORD(rows))):
-                sums = _sums(builder, rows, depth, a, b)
-                _put(builder, sums, height, width, c, c_step, add)
+        for vectors in range(1, TILE_COLUMNS // LANES + 1):
+            with builder.if_then(builder.icmp_signed("<=", width, _WORD(vectors * LANES))):
+                for rows in range(1, TILE_ROWS + 1):
+                    with builder.if_then(builder.icmp_signed("==", height, _WORD(rows))):
+                        starts = [builder.mul(a_across, _WORD(i)) for i in range(rows)]
+                        sums = _sums(builder, vectors, depth, a, starts, a_down, b)
+                        _put(builder, sums, width, c, c_down, add)
+                        builder.branch(done)
                 builder.branch(done)
         builder.branch(done)
         builder.position_at_end(done)
         return ctx.get_dummy_value()
 
     whole = types.int64
-    return types.void(whole, whole, whole, a, b, c, whole, types.boolean), code
+    return types.void(whole, whole, whole, a, whole, whole, b, c, whole, types.boolean), code
 
 
-def _sums(builder: Any, rows: int, depth: Any, a: Any, b: Any) -> Any:
+def _sums(builder: Any, vectors: int, depth: Any, a: Any, starts: Any, a_down: Any, b: Any) -> Any:
     """Σ a[k, i]·b[k, …] as vectors, by row and vector; leaves the builder behind the loop."""
     before, loop = builder.block, builder.append_basic_block("depth")
     builder.branch(loop)
     builder.position_at_end(loop)
-    k = builder.phi(_WORD)
-    sums = [[builder.phi(_VECTOR) for _ in _VECTORS] for _ in range(rows)]
-    a_row, b_row = builder.mul(k, _WORD(TILE_ROWS)), builder.mul(k, _WORD(TILE_COLUMNS))
-    right = [builder.load(_vector_at(builder, b, b_row, v * LANES), align=4) for v in _VECTORS]
+    k, a_row, b_row = builder.phi(_WORD), builder.phi(a.type), builder.phi(b.type)
+    sums = [[builder.phi(_VECTOR) for _ in range(vectors)] for _ in starts]
+    right = [builder.load(_vector_at(builder, b_row, _WORD(v * LANES)), align=4) for v in range(vectors)]
     fused = get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), "llvm.fma.v16f32")
     made = []
-    for i in range(rows):
-        factor = _everywhere(builder, builder.load(builder.gep(a, [builder.add(a_row, _WORD(i))])))
-        made.append([builder.call(fused, [factor, right[v], sums[i][v]]) for v in _VECTORS])
+    for start, row in zip(starts, sums, strict=True):
+        factor = _everywhere(builder, builder.load(builder.gep(a_row, [start])), LANES)
+        made.append([builder.call(fused, [factor, right[v], row[v]]) for v in range(vectors)])
     following = builder.add(k, _WORD(1))
-    for phi, start, after in [(k, _WORD(0), following)] + [
-        (sums[i][v], _ZEROS, made[i][v]) for i in range(rows) for v in _VECTORS
-    ]:
-        phi.add_incoming(start, before)
+    turns = [
+        (k, _WORD(0), following),
+        (a_row, a, builder.gep(a_row, [a_down])),
+        (b_row, b, builder.gep(b_row, [_WORD(TILE_COLUMNS)])),
+    ]
+    zeros = ir.Constant(_VECTOR, [0.0] * LANES)
+    turns += [(phi, zeros, now) for row, new in zip(sums, made, strict=True) for phi, now in zip(row, new, strict=True)]
+    for phi, first, after in turns:
+        phi.add_incoming(first, before)
         phi.add_incoming(after, loop)
     behind = builder.append_basic_block("summed")
     builder.cbranch(builder.icmp_signed("<", following, depth), loop, behind)
@@ -72,16 +90,15 @@ def _sums(builder: Any, rows: int, depth: Any, a: Any, b: Any) -> Any:
     return made
 
 
-def _put(builder: Any, sums: Any, height: Any, width: Any, c: Any, c_step: Any, add: Any) -> None:
-    """c = sums, or c += sums, inside of height and width."""
-    masks = [_below(builder, builder.sub(width, _WORD(v * LANES))) for v in _VECTORS]
+def _put(builder: Any, sums: Any, width: Any, c: Any, c_down: Any, add: Any) -> None:
+    """c = sums, or c += sums, inside of width."""
     for i, row in enumerate(sums):
-        inside = builder.icmp_signed("<", _WORD(i), height)
-        for v in _VECTORS:
-            to = _vector_at(builder, c, builder.mul(c_step, _WORD(i)), v * LANES)
-            mask = builder.select(inside, masks[v], _NOWHERE)
-            known = _masked_load(builder, to, builder.select(add, mask, _NOWHERE))
-            _masked_store(builder, builder.fadd(known, row[v]), to, mask)
+        for v, vector in enumerate(row):
+            to = _vector_at(builder, c, builder.add(builder.mul(c_down, _WORD(i)), _WORD(v * LANES)))
+            mask = _below(builder, builder.sub(width, _WORD(v * LANES)), LANES)
+            nowhere = ir.Constant(mask.type, [0] * LANES)
+            known = _masked_load(builder, to, builder.select(add, mask, nowhere))
+            _masked_store(builder, builder.fadd(known, vector), to, mask)
 
 
 @intrinsic(prefer_literal=True)
@@ -90,11 +107,13 @@ def copy_row(context: Any, width: Any, count: Any, source: Any, start: Any, targ
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
         _, count, source, start, target, to = args
-        for first in range(0, width.literal_value, LANES):
-            mask = _below(builder, builder.sub(count, _WORD(first)))
-            loaded = _masked_load(builder, _vector_at(builder, source, start, first), mask)
-            kept = ir.Constant(_MASK, [first + lane < width.literal_value for lane in range(LANES)])
-            _masked_store(builder, loaded, _vector_at(builder, target, to, first), kept)
+        lanes = 8 if width.literal_value <= 8 else LANES  # the shorter, the fewer cross from line to line
+        for first in range(0, width.literal_value, lanes):
+            mask = _below(builder, builder.sub(count, _WORD(first)), lanes)
+            kept = ir.Constant(mask.type, [first + lane < width.literal_value for lane in range(lanes)])
+            from_ = _vector_at(builder, source, builder.add(start, _WORD(first)), lanes)
+            loaded = _masked_load(builder, from_, builder.and_(mask, kept))
+            _masked_store(builder, loaded, _vector_at(builder, target, builder.add(to, _WORD(first)), lanes), kept)
         return ctx.get_dummy_value()
 
     whole = types.int64
@@ -111,31 +130,32 @@ def shifted(context: Any, pointer: Any, count: Any) -> Any:
     return pointer(pointer, types.int64), code
 
 
-def _vector_at(builder: Any, pointer: Any, start: Any, further: int) -> Any:
-    return builder.bitcast(builder.gep(pointer, [builder.add(start, _WORD(further))]), _VECTOR.as_pointer())
+def _vector_at(builder: Any, pointer: Any, start: Any, lanes: int = LANES) -> Any:
+    return builder.bitcast(builder.gep(pointer, [start]), ir.VectorType(_FLOAT, lanes).as_pointer())
 
 
-def _everywhere(builder: Any, element: Any) -> Any:
+def _everywhere(builder: Any, element: Any, lanes: int) -> Any:
     """A vector of one element."""
-    none = ir.Constant(ir.VectorType(element.type, LANES), ir.Undefined)
+    none = ir.Constant(ir.VectorType(element.type, lanes), ir.Undefined)
     first = builder.insert_element(none, element, _SMALL(0))
-    return builder.shuffle_vector(first, none, ir.Constant(ir.VectorType(_SMALL, LANES), [0] * LANES))
+    return builder.shuffle_vector(first, none, ir.Constant(ir.VectorType(_SMALL, lanes), [0] * lanes))
 
 
-def _below(builder: Any, count: Any) -> Any:
+def _below(builder: Any, count: Any, lanes: int) -> Any:
     """The mask of the first `count` lanes."""
-    lanes = ir.Constant(ir.VectorType(_WORD, LANES), list(range(LANES)))
-    return builder.icmp_signed("<", lanes, _everywhere(builder, count))
+    numbers = ir.Constant(ir.VectorType(_WORD, lanes), list(range(lanes)))
+    return builder.icmp_signed("<", numbers, _everywhere(builder, count, lanes))
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any) -> Any:
     """What the mask lets through, zeros elsewhere; memory behind the mask is not touched."""
-    kind = ir.FunctionType(_VECTOR, [pointer.type, _SMALL, _MASK, _VECTOR])
-    load = get_or_insert_function(builder.module, kind, "llvm.masked.load.v16f32.p0")
-    return builder.call(load, [pointer, _SMALL(4), mask, _ZEROS])
+    vector = ir.VectorType(_FLOAT, mask.type.count)
+    kind = ir.FunctionType(vector, [pointer.type, _SMALL, mask.type, vector])
+    load = get_or_insert_function(builder.module, kind, f"llvm.masked.load.v{vector.count}f32.p0")
+    return builder.call(load, [pointer, _SMALL(4), mask, ir.Constant(vector, [0.0] * vector.count)])
 
 
 def _masked_store(builder: Any, value: Any, pointer: Any, mask: Any) -> None:
-    kind = ir.FunctionType(ir.VoidType(), [_VECTOR, pointer.type, _SMALL, _MASK])
-    store = get_or_insert_function(builder.module, kind, "llvm.masked.store.v16f32.p0")
+    kind = ir.FunctionType(ir.VoidType(), [value.type, pointer.type, _SMALL, mask.type])
+    store = get_or_insert_function(builder.module, kind, f"llvm.masked.store.v{value.type.count}f32.p0")
     builder.call(store, [value, pointer, _SMALL(4), mask])
