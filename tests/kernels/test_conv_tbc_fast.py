@@ -25,7 +25,7 @@ pytest.importorskip("numba")
 @given(
     time=st.integers(1, 30),
     batch=st.integers(1, 5),
-    in_channels=st.sampled_from([1, 3, 16, 33]),
+    in_channels=st.sampled_from([1, 3, 16, 33, 60]),
     out_channels=st.sampled_from([1, 4, 16, 40]),
     kernel=st.integers(1, 5),
     pad=st.integers(0, 4),
@@ -47,8 +47,8 @@ def test_any_sizes_and_values(specials: list[float], threads: int, **sizes: int)
 
 
 @pytest.fixture(params=["made together", "by oneDNN"])
-def weight_products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Both ways to gradWeight, whatever this processor would choose."""
+def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Both ways to the products, whatever this processor would choose."""
     monkeypatch.setattr(onednn.Library, "has_avx512", request.param == "made together")
     aclnn.cache_clear()
     monkeypatch.setattr(conv_tbc_products, "recent", Recent(lambda slabs: len(slabs.program.steps)))
@@ -56,16 +56,16 @@ def weight_products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     aclnn.cache_clear()
 
 
-@pytest.mark.usefixtures("weight_products")
+@pytest.mark.usefixtures("ways")
 @pytest.mark.parametrize("sizes", [(150, 4, 24, 40, 3, 1), (70, 9, 300, 33, 4, 2), (400, 1, 15, 15, 1, 0)])
-def test_both_ways_to_the_gradient_of_the_weight(sizes: tuple[int, ...]) -> None:
+def test_both_ways_to_the_products(sizes: tuple[int, ...]) -> None:
     assert_sound(conv_tbc_backward_case(*sizes), "fast")
 
 
-@pytest.mark.usefixtures("weight_products")
+@pytest.mark.usefixtures("ways")
 @pytest.mark.parametrize("shift", [0, 4])
 def test_memory_that_does_not_begin_a_cache_line_gives_the_same_bits(shift: int) -> None:
-    case = conv_tbc_backward_case(40, 4, 24, 32, 3, 1)
+    case = conv_tbc_backward_case(40, 4, 60, 32, 3, 1)
     filled, moved = fill(case, 1), fill(case, 1)
     for name in ("self", "input", "weight"):
         storage = np.zeros(moved[name].view.size + 32, np.float32)

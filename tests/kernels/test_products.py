@@ -17,7 +17,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.tolerance import Precision, Terms, error_ratio
 from aclnn.kernels import products
 from aclnn.kernels.nopython.agreed import TILE_COLUMNS, TILE_DEPTH, TILE_ROWS
-from aclnn.kernels.products import Tap
+from aclnn.kernels.products import Products, Tap
 from aclnn.kernels.strides import address
 
 PAGE = mmap.PAGESIZE
@@ -36,15 +36,30 @@ class Fenced:
         self.array[:] = values
 
 
-def multiply(a: Array, b: Array, taps: list[Tap], threads: int) -> Array:
-    made = products.plan(len(a), a.shape[1], b.shape[1], taps, threads)
+def run(made: Products | None, a: Array, b: Array, shape: tuple[int, ...]) -> Array:
     assert made is not None
-    out = Fenced(np.full((len(taps), a.shape[1], b.shape[1]), np.nan, np.float32))
+    out = Fenced(np.full(shape, np.nan, np.float32))
     room = Fenced(np.full(made.size // 4, np.nan, np.float32))  # what lies in a workspace must not matter
     work, memory = made.work(), [Fenced(a), Fenced(b), out, room]
     work.point(0, *(address(fenced.array) for fenced in memory))
     work.run()
     return out.array
+
+
+def turned(a: Array, b: Array, taps: list[Tap], threads: int) -> Array:
+    made = products.turned(len(a), a.shape[1], b.shape[1], taps, threads)
+    return run(made, a, b, (len(taps), a.shape[1], b.shape[1]))
+
+
+def straight(a: Array, b: Array, taps: list[Tap], threads: int) -> Array:
+    """Of a and one matrix per tap, columns × depth."""
+    made = products.straight(len(a), a.shape[1], b.shape[1], taps, threads)
+    return run(made, a, b, (len(a), b.shape[1]))
+
+
+def shifted_taps(rows: int, kernel: int, step: int) -> list[Tap]:
+    shifts = [(k - kernel // 2) * step for k in range(kernel)]
+    return [Tap(min(rows, max(0, s)), max(0, min(rows, rows + s)), s) for s in shifts]
 
 
 def numbers(rows: int, columns: int, seed: int) -> Array:
@@ -68,9 +83,8 @@ def test_every_tap_is_the_product_of_its_rows(
     rows: int, a_columns: int, b_columns: int, step: int, kernel: int, threads: int
 ) -> None:
     a, b = numbers(rows, a_columns, 1), numbers(rows, b_columns, 2)
-    shifts = [(k - kernel // 2) * step for k in range(kernel)]
-    taps = [Tap(min(rows, max(0, s)), max(0, min(rows, rows + s)), s) for s in shifts]
-    found = multiply(a, b, taps, threads)
+    taps = shifted_taps(rows, kernel, step)
+    found = turned(a, b, taps, threads)
     for tap, product in zip(taps, found, strict=True):
         if tap.start < tap.end:  # nothing is written for a tap without rows
             left, right = a[tap.start : tap.end], b[tap.start - tap.shift : tap.end - tap.shift]
@@ -81,21 +95,61 @@ def test_every_tap_is_the_product_of_its_rows(
             assert np.isnan(product).all()
 
 
+@settings(max_examples=150)
+@given(
+    rows=st.integers(1, 60),
+    depth=st.one_of(st.integers(1, 9), st.sampled_from([63, 64, 130])),
+    columns=st.one_of(st.integers(1, 70), st.sampled_from([TILE_COLUMNS, 2 * TILE_COLUMNS, 190, 300])),
+    step=st.integers(1, 30),
+    kernel=st.integers(1, 5),
+    threads=st.integers(1, 5),
+)
+def test_every_row_is_the_sum_over_its_taps(
+    rows: int, depth: int, columns: int, step: int, kernel: int, threads: int
+) -> None:
+    a, b = numbers(rows, depth, 1), numbers(kernel * columns, depth, 2).reshape(kernel, columns, depth)
+    taps = shifted_taps(rows, kernel, step)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products, "MOST_IDLE", 100)
+        found = straight(a, b, taps, threads)
+    exact, largest, counts = np.zeros((rows, columns)), np.zeros((rows, columns)), np.zeros((rows, 1))
+    for tap, matrix in zip(taps, b, strict=True):
+        met = a[tap.start - tap.shift : tap.end - tap.shift].astype(np.float64) if tap.start < tap.end else a[:0]
+        exact[tap.start : tap.start + len(met)] += met @ matrix.T
+        largest[tap.start : tap.start + len(met)] += abs(met) @ abs(matrix.T)
+        counts[tap.start : tap.start + len(met)] += depth
+    assert (found[counts[:, 0] == 0] == 0).all()
+    terms = Terms(largest, [kernel * depth])
+    assert (error_ratio(found, exact, terms, Precision(FLOAT32, (FLOAT32,))) <= 1).all()
+
+
 def test_bits_do_not_depend_on_the_threads() -> None:
     a, b = numbers(500, 90, 1), numbers(500, 130, 2)
     taps = [Tap(0, 490, -10), Tap(0, 500, 0), Tap(10, 500, 10)]
-    alone = multiply(a, b, taps, 1)
-    assert all(np.array_equal(alone, multiply(a, b, taps, n)) for n in (2, 3, 4, 7))
+    alone = turned(a, b, taps, 1)
+    assert all(np.array_equal(alone, turned(a, b, taps, n)) for n in (2, 3, 4, 7))
+    c = numbers(3 * 250, 90, 3).reshape(3, 250, 90)
+    alone = straight(a, c, taps, 1)
+    assert all(np.array_equal(alone, straight(a, c, taps, n)) for n in (2, 3, 4, 7))
 
 
 def test_nothing_spreads_beyond_the_row_and_column_it_belongs_to() -> None:
     a, b = numbers(300, 20, 1), numbers(300, 40, 2)
     a[250, 3], b[40, 33] = np.inf, np.nan
-    (found,) = multiply(a, b, [Tap(0, 300, 0)], 2)
+    (found,) = turned(a, b, [Tap(0, 300, 0)], 2)
     bad = ~np.isfinite(found)
     expected = np.zeros_like(bad)
     expected[3], expected[:, 33] = True, True
     assert np.array_equal(bad, expected)
+
+
+def test_nothing_spreads_beyond_the_rows_that_a_tap_has() -> None:
+    a, b = numbers(300, 20, 1), numbers(2 * 60, 20, 2).reshape(2, 60, 20)
+    a[250, 3], b[1, 33, 7] = np.inf, np.nan
+    found = straight(a, b, [Tap(0, 300, 0), Tap(100, 300, 100)], 2)
+    expected = np.zeros(found.shape, bool)
+    expected[250], expected[100:, 33] = True, True
+    assert np.array_equal(~np.isfinite(found), expected)
 
 
 @pytest.mark.parametrize(
@@ -104,13 +158,22 @@ def test_nothing_spreads_beyond_the_row_and_column_it_belongs_to() -> None:
     ids=["too wide", "too far apart", "too many threads"],
 )
 def test_what_others_do_better_is_left_to_them(columns: int, taps: list[Tap], threads: int) -> None:
-    assert products.plan(4000, columns, columns, taps, threads) is None
+    assert products.turned(4000, columns, columns, taps, threads) is None
+
+
+@pytest.mark.parametrize(
+    ("depth", "columns", "threads"),
+    [(5000, 64, 1), (64, 80, 1), (64, 64, 100)],
+    ids=["too deep", "too many columns idle", "too many threads"],
+)
+def test_what_others_add_up_sooner_is_left_to_them(depth: int, columns: int, threads: int) -> None:
+    assert products.straight(4000, depth, columns, [Tap(0, 9, 0)], threads) is None
 
 
 def test_threads_share_evenly() -> None:
     for panels, slivers in ((1, 1), (3, 2), (19, 8), (37, 16)):
         for threads in (1, 2, 3, 4, 8, 16):
-            made = products.plan(500, panels * TILE_ROWS, slivers * TILE_COLUMNS, [Tap(0, 500, 0)], threads)
+            made = products.turned(500, panels * TILE_ROWS, slivers * TILE_COLUMNS, [Tap(0, 500, 0)], threads)
             assert made is not None
             assert 1 <= made.threads <= threads
             assert made.items == made.chunk * made.threads

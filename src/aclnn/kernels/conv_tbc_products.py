@@ -1,16 +1,16 @@
 """The gradients of the convolution over time as matrix products.
 
 Consecutive steps of all batches are consecutive rows, so every tap of the kernel is a product of two slabs of rows, and
-padding takes no part: gradInput adds them up over the taps, block of rows by block of rows; gradWeight has one each.
-oneDNN makes those of gradInput. Those of gradWeight are made together, since the taps share nearly all of their rows:
-see products.py; without 512-bit vectors, and where they are too wide for that, oneDNN makes them too.
+padding takes no part: gradInput adds them up over the taps, gradWeight has one each. The taps share nearly all of their
+rows, so their products are made together: see products.py. Without 512-bit vectors, and where the tensors are too wide
+for that, oneDNN makes them one by one, those of gradInput block of rows by block of rows.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from aclnn.base.dtype import FLOAT32
@@ -27,6 +27,7 @@ from aclnn.kernels.strides import address, aligned
 
 BLOCK = 3072  # rows of gradInput that a product has at most: the taps find them in the cache
 NAMES = ("self", "input", "weight", "gradInput", "gradWeight")
+_OPERANDS = ("self", "weight", "gradInput"), ("input", "self", "gradWeight")
 
 
 class Problem(NamedTuple):
@@ -47,13 +48,20 @@ class Problem(NamedTuple):
         (found,) = meetings((self.steps,), (self.times,), (self.kernel,), (1,), (self.pad,), (1,))
         return found
 
+    def input_products(self) -> Products | None:
+        """How gradInput is made, if not by oneDNN. Raises NoNativeCodeError."""
+        return self._together(products.straight, self.out_channels, self.in_channels)
+
     def weight_products(self) -> Products | None:
         """How gradWeight is made, if not by oneDNN. Raises NoNativeCodeError."""
+        return self._together(products.turned, self.in_channels, self.out_channels)
+
+    def _together(self, plan: Callable[..., Products | None], *columns: int) -> Products | None:
         if not onednn.library().has_avx512:
             return None
         n = self.batch
         taps = [Tap(n * i.start, n * i.stop, n * (i.start - u.start)) for u, i in self.taps()]
-        return products.plan(n * self.times, self.in_channels, self.out_channels, taps, self.threads)
+        return plan(n * self.times, *columns, taps, self.threads)
 
 
 def block_count(times: int, batch: int) -> int:
@@ -66,7 +74,7 @@ class Slabs:
 
     def __init__(self, problem: Problem):
         self._problem = p = problem
-        self.weight_products = p.weight_products()
+        self.input_products, self.weight_products = p.input_products(), p.weight_products()
         of_input, of_weight = p.times * p.batch * p.in_channels, p.kernel * p.in_channels * p.out_channels
         counts = p.steps * p.batch * p.out_channels, of_input, of_weight, of_input, of_weight
         self.uncovered: list[tuple[int, int]] = []  # steps of gradInput, first and end, that no product writes anew
@@ -75,18 +83,22 @@ class Slabs:
             copies = zip(NAMES, counts, p.copied, strict=True)
             self.offsets = {n: self.program.arena.reserve(4 * count) if on else None for n, count, on in copies}
             self.tensors = {n: self.program.tensor(_matrix(1, count)) for n, count in zip(NAMES, counts, strict=True)}
-            turned = [self._turned_weight(k) for k in range(p.kernel)]
-            count = block_count(p.times, p.batch)
-            for n in range(count):  # as equal as they can be: a small one would take longer than its share
-                self._add_block(p.times * n // count, p.times * (n + 1) // count, turned)
-            if self.weight_products:
-                self.packed = self.program.arena.reserve(self.weight_products.size)
-            else:
-                for k, (u, i) in enumerate(p.taps()):
-                    self._add_weight(k, u, i)
+            if not self.input_products:
+                self._add_input()
+            if not self.weight_products:
+                self._add_weight()
+            made = (self.input_products, self.weight_products)
+            self.packed = [self.program.arena.reserve(m.size) if m else 0 for m in made]
 
     def _slab(self, name: str, start: int, layout: Layout) -> Buffer:
         return self.program.part(self.tensors[name], layout, 4 * start)
+
+    def _add_input(self) -> None:
+        p = self._problem
+        turned = [self._turned_weight(k) for k in range(p.kernel)]
+        count = block_count(p.times, p.batch)
+        for n in range(count):  # as equal as they can be: a small one would take longer than its share
+            self._add_block(p.times * n // count, p.times * (n + 1) // count, turned)
 
     def _turned_weight(self, k: int) -> Buffer:
         """weight[k] as [out channels, in channels], packed for products with a block of rows."""
@@ -111,16 +123,16 @@ class Slabs:
                 c = self._rows("gradInput", start, rows, p.in_channels)
                 self.program.multiply(a, turned[k], c, add=not covered or k != order[0])
 
-    def _add_weight(self, k: int, u: slice, i: slice) -> None:
-        """gradWeight[k]."""
+    def _add_weight(self) -> None:
         p = self._problem
-        rows = (u.stop - u.start) * p.batch
-        c = self._slab("gradWeight", k * p.in_channels * p.out_channels, _matrix(p.in_channels, p.out_channels))
-        if rows:
-            turned = strided(FLOAT32, (p.in_channels, rows), (1, p.in_channels))
-            a = self._slab("input", i.start * p.batch * p.in_channels, turned)
-            b = self._rows("self", u.start, rows, p.out_channels)
-            self.program.multiply(a, b, c)
+        for k, (u, i) in enumerate(p.taps()):
+            rows = (u.stop - u.start) * p.batch
+            c = self._slab("gradWeight", k * p.in_channels * p.out_channels, _matrix(p.in_channels, p.out_channels))
+            if rows:
+                turned = strided(FLOAT32, (p.in_channels, rows), (1, p.in_channels))
+                a = self._slab("input", i.start * p.batch * p.in_channels, turned)
+                b = self._rows("self", u.start, rows, p.out_channels)
+                self.program.multiply(a, b, c)
 
     def _rows(self, name: str, step: int, rows: int, channels: int) -> Buffer:
         return self._slab(name, step * self._problem.batch * channels, _matrix(rows, channels))
@@ -159,8 +171,10 @@ class Execution:
         self._slabs = plan.slabs()
         self._session = Session(self._slabs.program)
         self._traffic = Traffic(plan.ports, self._slabs.offsets)
-        made = self._slabs.weight_products
-        self._weight = made.work() if made else None
+        made = (self._slabs.input_products, self._slabs.weight_products)
+        self._together = [
+            (m.work(), names, packed) for m, names, packed in zip(made, _OPERANDS, self._slabs.packed, strict=True) if m
+        ]
         self._bias = plan.bias.work()
         self._unwritten = list(_unwritten(plan.problem, self._slabs.uncovered))
 
@@ -184,11 +198,9 @@ class Execution:
             ctypes.memset(places[name] + start, 0, size)
         self._session.bind(base, [(buffer, places[name]) for name, buffer in self._slabs.tensors.items()])
         self._session.run()
-        if self._weight:
-            self._weight.point(
-                0, *(places[name] for name in ("input", "self", "gradWeight")), base + self._slabs.packed
-            )
-            self._weight.run()
+        for work, names, packed in self._together:
+            work.point(0, *(places[name] for name in names), base + packed)
+            work.run()
         for name in NAMES[3:]:
             self._traffic.take(name, given[name], places)
         self._bias.point(0, address(grad_output))

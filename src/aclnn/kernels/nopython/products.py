@@ -13,7 +13,7 @@ from numba.extending import register_jitable
 
 from aclnn.kernels.nopython.agreed import TILE_COLUMNS, TILE_DEPTH, TILE_ROWS
 from aclnn.kernels.nopython.arithmetic import use_widest_vectors
-from aclnn.kernels.nopython.tiles import copy_row, shifted, tile
+from aclnn.kernels.nopython.tiles import HEIGHTS, LANES, copy_column, copy_row, shifted, tile
 
 TOGETHER = 16  # rows that go into one panel before the next has its turn
 NEVER = 2**62  # a row that no matrix has
@@ -83,10 +83,91 @@ def add_block(
                 b_rest = shifted(b_panel, (first - shift - b_start) * TILE_COLUMNS)
                 begun, to = first > table[3 * tap], shifted(c, tap * a_columns * b_columns + sliver * TILE_COLUMNS)
                 for panel in range(top, bottom):
-                    height = min(TILE_ROWS, a_columns - panel * TILE_ROWS)
                     a_panel = shifted(a_rest, (panel - top) * (end - start) * TILE_ROWS)
-                    row = shifted(to, panel * TILE_ROWS * b_columns)
-                    tile(height, width, last - first, a_panel, TILE_ROWS, 1, b_rest, row, b_columns, begun)
+                    row, below = panel * TILE_ROWS, min(a_columns, (panel + 1) * TILE_ROWS)
+                    while row < below:
+                        height, a_first = tallest(below - row), shifted(a_panel, row - panel * TILE_ROWS)
+                        c_row = shifted(to, row * b_columns)
+                        tile(height, width, last - first, a_first, TILE_ROWS, 1, b_rest, c_row, b_columns, begun)
+                        row += height
+
+
+def straight(
+    lo: int,
+    hi: int,
+    a: Any,
+    b: Any,
+    c: Any,
+    packed: Any,
+    c_rows: int,
+    a_columns: int,
+    c_columns: int,
+    taps: int,
+    table: Any,
+    parts: int,
+    chunk: int,
+    per_thread: int,
+) -> None:
+    """c[r] = Σ a[r − shift]·b[tap]ᵀ, over the taps that have row r: see `meeting`.
+
+    Items are the columns of a tile, in `parts` of the rows each. Of b, what they need is packed into `per_thread`
+    elements of `packed`; a is read where it lies, since a tile's rows of it are read from end to end.
+    """
+    use_widest_vectors()
+    b_packed = shifted(packed, lo // chunk * per_thread)
+    for item in range(lo, hi):
+        sliver, part = item // parts, item % parts
+        left = sliver * TILE_COLUMNS
+        width = min(TILE_COLUMNS, c_columns - left)
+        if part == 0 or item == lo:
+            pack_turned(b, c_columns, a_columns, taps, left, width, b_packed)
+        row, end = c_rows * part // parts, c_rows * (part + 1) // parts
+        while row < end:
+            height = tallest(min(end - row, same_taps(table, taps, row)))
+            begun, to = False, shifted(c, row * c_columns + left)
+            for tap in range(taps):
+                first, last, shift = meeting(table, tap, row, row + 1)
+                if first < last:
+                    a_rows = shifted(a, (row - shift) * a_columns)
+                    b_panel = shifted(b_packed, tap * a_columns * TILE_COLUMNS)
+                    tile(height, width, a_columns, a_rows, 1, a_columns, b_panel, to, c_columns, begun)
+                    begun = True
+            if not begun:
+                for i in range(height):
+                    for j in range(width):
+                        to[i * c_columns + j] = 0
+            row += height
+
+
+@register_jitable
+def tallest(rows: int) -> int:
+    """How many of these rows a tile has."""
+    height = 1
+    for known in HEIGHTS:
+        if known <= rows:
+            height = known
+    return height
+
+
+@register_jitable
+def same_taps(table: Any, taps: int, row: int) -> int:
+    """How many rows from this one on have the same taps."""
+    count = NEVER
+    for bound in range(taps):
+        for end in (table[3 * bound], table[3 * bound + 1]):
+            if end > row:
+                count = min(count, end - row)
+    return count
+
+
+@register_jitable
+def pack_turned(b: Any, columns: int, depth: int, taps: int, left: int, width: int, target: Any) -> None:
+    """Of every tap's matrix, `columns` × `depth`, the `width` rows from `left` on as columns of a panel."""
+    for tap in range(taps):
+        for j in range(0, width, LANES):
+            source, to = (tap * columns + left + j) * depth, tap * depth * TILE_COLUMNS + j
+            for k in range(depth):
+                copy_column(width - j, b, source + k, depth, target, to + k * TILE_COLUMNS)
 
 
 @register_jitable

@@ -16,6 +16,8 @@ from numba.extending import intrinsic
 from aclnn.kernels.nopython.agreed import TILE_COLUMNS, TILE_ROWS
 
 LANES = 16  # of a vector
+HEIGHTS, WIDTHS = (1, 3, TILE_ROWS), (1, 2, TILE_COLUMNS // LANES)  # rows and vectors of tiles that have their own code
+AT_ONCE = 4  # rows of b between two looks at the counter
 _SMALL, _WORD, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
 
@@ -36,16 +38,16 @@ def tile(
 ) -> Any:
     """c[i, j] = Σ a[k, i]·b[k, j] over k < depth, or += if `add`, for i < height and j < width: at most a tile.
 
-    Height, width and depth are at least 1. a[k, i] is k·a_down + i·a_across elements behind the first, b is a panel as
-    wide as a tile, and the rows of c are `c_down` elements apart.
+    Height is one of HEIGHTS, width and depth are at least 1. a[k, i] is k·a_down + i·a_across elements behind the
+    first, b is a panel as wide as a tile, and the rows of c are `c_down` elements apart.
     """
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
         height, width, depth, a, a_down, a_across, b, c, c_down, add = args
         done = builder.append_basic_block("tiled")
-        for vectors in range(1, TILE_COLUMNS // LANES + 1):
+        for vectors in WIDTHS:
             with builder.if_then(builder.icmp_signed("<=", width, _WORD(vectors * LANES))):
-                for rows in range(1, TILE_ROWS + 1):
+                for rows in HEIGHTS:
                     with builder.if_then(builder.icmp_signed("==", height, _WORD(rows))):
                         starts = [builder.mul(a_across, _WORD(i)) for i in range(rows)]
                         sums = _sums(builder, vectors, depth, a, starts, a_down, b)
@@ -61,33 +63,46 @@ def tile(
 
 
 def _sums(builder: Any, vectors: int, depth: Any, a: Any, starts: Any, a_down: Any, b: Any) -> Any:
-    """Σ a[k, i]·b[k, …] as vectors, by row and vector; leaves the builder behind the loop."""
-    before, loop = builder.block, builder.append_basic_block("depth")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    k, a_row, b_row = builder.phi(_WORD), builder.phi(a.type), builder.phi(b.type)
-    sums = [[builder.phi(_VECTOR) for _ in range(vectors)] for _ in starts]
-    right = [builder.load(_vector_at(builder, b_row, _WORD(v * LANES)), align=4) for v in range(vectors)]
+    """Σ a[k, i]·b[k, …] as vectors, by row and vector."""
     fused = get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), "llvm.fma.v16f32")
-    made = []
-    for start, row in zip(starts, sums, strict=True):
-        factor = _everywhere(builder, builder.load(builder.gep(a_row, [start])), LANES)
-        made.append([builder.call(fused, [factor, right[v], row[v]]) for v in range(vectors)])
-    following = builder.add(k, _WORD(1))
-    turns = [
-        (k, _WORD(0), following),
-        (a_row, a, builder.gep(a_row, [a_down])),
-        (b_row, b, builder.gep(b_row, [_WORD(TILE_COLUMNS)])),
-    ]
-    zeros = ir.Constant(_VECTOR, [0.0] * LANES)
-    turns += [(phi, zeros, now) for row, new in zip(sums, made, strict=True) for phi, now in zip(row, new, strict=True)]
-    for phi, first, after in turns:
+
+    def step(state: Any) -> Any:
+        a_row, b_row, *sums = state
+        right = [builder.load(_vector_at(builder, b_row, _WORD(v * LANES)), align=4) for v in range(vectors)]
+        made = []
+        for i, start in enumerate(starts):
+            factor = _everywhere(builder, builder.load(builder.gep(a_row, [start])), LANES)
+            made += [builder.call(fused, [factor, right[v], sums[i * vectors + v]]) for v in range(vectors)]
+        return [builder.gep(a_row, [a_down]), builder.gep(b_row, [_WORD(TILE_COLUMNS)]), *made]
+
+    state = [a, b, *[ir.Constant(_VECTOR, [0.0] * LANES)] * (len(starts) * vectors)]
+    if (len(starts), vectors) == (HEIGHTS[-1], WIDTHS[-1]):  # the others are rare, and code takes time to make
+        state = _repeated(builder, builder.sdiv(depth, _WORD(AT_ONCE)), state, [step] * AT_ONCE)
+        depth = builder.srem(depth, _WORD(AT_ONCE))
+    _, _, *sums = _repeated(builder, depth, state, [step])
+    return [sums[i * vectors : (i + 1) * vectors] for i in range(len(starts))]
+
+
+def _repeated(builder: Any, count: Any, state: Any, steps: Any) -> Any:
+    """The state after the steps were done `count` times one after the other; leaves the builder behind the loop."""
+    before, loop, behind = builder.block, *(builder.append_basic_block(name) for name in ("depth", "summed"))
+    builder.cbranch(builder.icmp_signed(">", count, _WORD(0)), loop, behind)
+    builder.position_at_end(loop)
+    turn, *now = (builder.phi(value.type) for value in (count, *state))
+    after = now
+    for step in steps:
+        after = step(after)
+    following = builder.add(turn, _WORD(1))
+    for phi, first, next_ in zip((turn, *now), (_WORD(0), *state), (following, *after), strict=True):
         phi.add_incoming(first, before)
-        phi.add_incoming(after, loop)
-    behind = builder.append_basic_block("summed")
-    builder.cbranch(builder.icmp_signed("<", following, depth), loop, behind)
+        phi.add_incoming(next_, loop)
+    builder.cbranch(builder.icmp_signed("<", following, count), loop, behind)
     builder.position_at_end(behind)
-    return made
+    ends = [builder.phi(value.type) for value in state]
+    for phi, first, last in zip(ends, state, after, strict=True):
+        phi.add_incoming(first, before)
+        phi.add_incoming(last, loop)
+    return ends
 
 
 def _put(builder: Any, sums: Any, width: Any, c: Any, c_down: Any, add: Any) -> None:
@@ -118,6 +133,25 @@ def copy_row(context: Any, width: Any, count: Any, source: Any, start: Any, targ
 
     whole = types.int64
     return types.void(width, whole, source, whole, target, whole), code
+
+
+@intrinsic
+def copy_column(context: Any, count: Any, source: Any, start: Any, step: Any, target: Any, to: Any) -> Any:
+    """LANES elements that lie `step` apart, side by side; if they are only `count`, the last stands for the others."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        count, source, start, step, target, to = args
+        last = builder.sub(count, _WORD(1))
+        vector = ir.Constant(_VECTOR, ir.Undefined)
+        for lane in range(LANES):
+            there = builder.select(builder.icmp_signed("<", _WORD(lane), last), _WORD(lane), last)
+            element = builder.load(builder.gep(source, [builder.add(start, builder.mul(step, there))]))
+            vector = builder.insert_element(vector, element, _SMALL(lane))
+        builder.store(vector, _vector_at(builder, target, to), align=4)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(whole, source, whole, whole, target, whole), code
 
 
 @intrinsic
