@@ -1,8 +1,8 @@
-"""Products aᵀ·b of matrices with many rows, for several shifts of the rows against each other at once.
+"""Products of matrices with many rows, for several shifts of the rows against each other at once.
 
-A product is made of tiles that live in registers: TILE_ROWS columns of a by TILE_COLUMNS columns of b, over TILE_DEPTH
-rows. These are packed first, into panels as wide as a tile, so that tiles read memory from end to end; all shifts use
-the same panels, and that is what a product after the other cannot have.
+A product is made of tiles that live in registers, at most TILE_ROWS × TILE_COLUMNS. What a tile would not read from end
+to end is packed first, into panels as wide as a tile. All shifts use the same panels, or add to the same tile while it
+is in the cache, and that is what a product after the other cannot have.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def turned(
 ) -> None:
     """c[tap] = Σ a[r]ᵀ·b[r − shift], for every tap over the rows it has: see `meeting`.
 
-    Items are rectangles of c, `down` × `across`. A thread has `chunk` of them, or a multiple, and `per_thread` elements
-    of `packed` for itself.
+    Items are rectangles of c, `down` × `across`; rows are packed TILE_DEPTH at a time. A thread has `chunk` items, or a
+    multiple, and `per_thread` elements of `packed` for itself.
     """
     use_widest_vectors()
     panels, slivers = -(-a_columns // TILE_ROWS), -(-b_columns // TILE_COLUMNS)
@@ -110,8 +110,8 @@ def straight(
 ) -> None:
     """c[r] = Σ a[r − shift]·b[tap]ᵀ, over the taps that have row r: see `meeting`.
 
-    Items are the columns of a tile, in `parts` of the rows each. Of b, what they need is packed into `per_thread`
-    elements of `packed`; a is read where it lies, since a tile's rows of it are read from end to end.
+    Items are slivers of c, the columns of a tile, in `parts` of the rows each. What they need of b is packed; a is read
+    where it lies. A thread has `chunk` items, or a multiple, and `per_thread` elements of `packed` for itself.
     """
     use_widest_vectors()
     b_packed = shifted(packed, lo // chunk * per_thread)
@@ -123,20 +123,37 @@ def straight(
             pack_turned(b, c_columns, a_columns, taps, left, width, b_packed)
         row, end = c_rows * part // parts, c_rows * (part + 1) // parts
         while row < end:
-            height = tallest(min(end - row, same_taps(table, taps, row)))
-            begun, to = False, shifted(c, row * c_columns + left)
-            for tap in range(taps):
-                first, last, shift = meeting(table, tap, row, row + 1)
-                if first < last:
-                    a_rows = shifted(a, (row - shift) * a_columns)
-                    b_panel = shifted(b_packed, tap * a_columns * TILE_COLUMNS)
-                    tile(height, width, a_columns, a_rows, 1, a_columns, b_panel, to, c_columns, begun)
-                    begun = True
-            if not begun:
-                for i in range(height):
-                    for j in range(width):
-                        to[i * c_columns + j] = 0
+            height, to = tallest(min(end - row, same_taps(table, taps, row))), shifted(c, row * c_columns + left)
+            put_tile(a, b_packed, to, row, height, width, a_columns, c_columns, taps, table)
             row += height
+
+
+@register_jitable
+def put_tile(
+    a: Any,
+    b_packed: Any,
+    c: Any,
+    row: int,
+    height: int,
+    width: int,
+    a_columns: int,
+    c_columns: int,
+    taps: int,
+    table: Any,
+) -> None:
+    """A tile of c, from this row on: the sum over the taps that have its rows, 0 if there is none."""
+    use_widest_vectors()
+    begun = False
+    for tap in range(taps):
+        first, last, shift = meeting(table, tap, row, row + 1)
+        if first < last:
+            a_rows, b_panel = shifted(a, (row - shift) * a_columns), shifted(b_packed, tap * a_columns * TILE_COLUMNS)
+            tile(height, width, a_columns, a_rows, 1, a_columns, b_panel, c, c_columns, begun)
+            begun = True
+    if not begun:
+        for i in range(height):
+            for j in range(width):
+                c[i * c_columns + j] = 0
 
 
 @register_jitable
@@ -153,10 +170,10 @@ def tallest(rows: int) -> int:
 def same_taps(table: Any, taps: int, row: int) -> int:
     """How many rows from this one on have the same taps."""
     count = NEVER
-    for bound in range(taps):
-        for end in (table[3 * bound], table[3 * bound + 1]):
-            if end > row:
-                count = min(count, end - row)
+    for tap in range(taps):
+        for bound in (table[3 * tap], table[3 * tap + 1]):
+            if bound > row:
+                count = min(count, bound - row)
     return count
 
 
