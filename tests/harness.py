@@ -9,19 +9,26 @@ import numpy as np
 import aclnn
 from aclnn.contract.cases import Case, fill, kept, views
 from aclnn.golden.sound import Judged, judge
+from aclnn.runtime import again
 
 FENCE, MARK = 2**16, 77
 
 
-def call(case: Case, filled: dict[str, Any], **settings: Any) -> None:
-    """Calls the case's operator by its public name, with the case's own outputs, in a workspace between two fences."""
+def call(case: Case, filled: dict[str, Any], **settings: Any) -> Any:
+    """Calls the case's operator by its public name, with the case's own outputs as `out`, on scratch between fences."""
+    operator, engine = getattr(aclnn, case.op.python), settings.get("engine")
     given = {a.name: filled[a.name] for a in case.op.inputs}
     out = tuple(filled[a.name] for a in case.op.fresh) or None
-    plan = getattr(aclnn, case.op.python)._plan(given, out, case.product, settings.get("engine"), repeatable=False)
+    plan = operator._plan(given, out, case.product, engine, repeatable=False)
     memory = np.full(plan.workspace_size + 2 * FENCE, MARK, np.uint8)
-    plan.run(memory[FENCE:-FENCE])
+    again._kept.memory = memory[FENCE:-FENCE]  # what this thread's next functional call takes
+    try:
+        result = operator._call(given, out, case.product, engine)
+    finally:
+        again._kept.memory = None
     assert (memory[:FENCE] == MARK).all(), f"{plan.kernel} wrote before its workspace"
     assert (memory[-FENCE:] == MARK).all(), f"{plan.kernel} wrote behind its workspace"
+    return result
 
 
 def run_and_judge(case: Case, engine: str, seed: int = 0) -> tuple[dict[str, Any], list[Judged]]:

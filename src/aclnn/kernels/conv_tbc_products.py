@@ -74,7 +74,7 @@ class Slabs:
 
     def __init__(self, problem: Problem):
         self._problem = p = problem
-        self.input_products, self.weight_products = p.input_products(), p.weight_products()
+        made = p.input_products(), p.weight_products()
         of_input, of_weight = p.times * p.batch * p.in_channels, p.kernel * p.in_channels * p.out_channels
         counts = p.steps * p.batch * p.out_channels, of_input, of_weight, of_input, of_weight
         self.uncovered: list[tuple[int, int]] = []  # steps of gradInput, first and end, that no product writes anew
@@ -83,12 +83,13 @@ class Slabs:
             copies = zip(NAMES, counts, p.copied, strict=True)
             self.offsets = {n: self.program.arena.reserve(4 * count) if on else None for n, count, on in copies}
             self.tensors = {n: self.program.tensor(_matrix(1, count)) for n, count in zip(NAMES, counts, strict=True)}
-            if not self.input_products:
+            if not made[0]:
                 self._add_input()
-            if not self.weight_products:
+            if not made[1]:
                 self._add_weight()
-            made = (self.input_products, self.weight_products)
-            self.packed = [self.program.arena.reserve(m.size) if m else 0 for m in made]
+            self.together = [  # what oneDNN does not make: how, of what, and where in the workspace it is packed
+                (m, names, self.program.arena.reserve(m.size)) for m, names in zip(made, _OPERANDS, strict=True) if m
+            ]
 
     def _slab(self, name: str, start: int, layout: Layout) -> Buffer:
         return self.program.part(self.tensors[name], layout, 4 * start)
@@ -171,10 +172,7 @@ class Execution:
         self._slabs = plan.slabs()
         self._session = Session(self._slabs.program)
         self._traffic = Traffic(plan.ports, self._slabs.offsets)
-        made = (self._slabs.input_products, self._slabs.weight_products)
-        self._together = [
-            (m.work(), names, packed) for m, names, packed in zip(made, _OPERANDS, self._slabs.packed, strict=True) if m
-        ]
+        self._together = [(made.work(), names, packed) for made, names, packed in self._slabs.together]
         self._bias = plan.bias.work()
         self._unwritten = list(_unwritten(plan.problem, self._slabs.uncovered))
 
