@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import aclnn
+from aclnn.base.geometry import Array
 from aclnn.contract.cases import Case, fill, kept, views
 from aclnn.golden.sound import Judged, judge
 from aclnn.runtime import again
@@ -78,3 +79,11 @@ def bits(case: Case, filled: dict[str, Any]) -> list[bytes]:
         for n, t in tensors(filled).items()
         if case.op.by_name[n.partition("[")[0]].out
     ]
+
+
+def moved(array: Array, elements: int) -> aclnn.Tensor:
+    """The same values in memory that begins so many elements behind the beginning of a cache line."""
+    storage = np.zeros(array.size + 64 + elements, array.dtype)
+    start = (-storage.ctypes.data % 64) // array.itemsize + elements
+    storage[start : start + array.size] = array.ravel()
+    return aclnn.Tensor(storage, array.shape, offset=start)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -13,10 +11,8 @@ import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.contract.cases import fill, views
 from aclnn.golden.sound import judge
-from aclnn.kernels import conv_tbc_products, onednn
-from aclnn.kernels.program import Recent
 from aclnn.ops.conv_tbc import conv_tbc_backward_case
-from tests.harness import assert_sound, bits, call
+from tests.harness import assert_sound, bits, call, moved
 
 pytest.importorskip("numba")
 
@@ -46,16 +42,6 @@ def test_any_sizes_and_values(specials: list[float], threads: int, **sizes: int)
         assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
 
 
-@pytest.fixture(params=["made together", "by oneDNN"])
-def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Both ways to the products, whatever this processor would choose."""
-    monkeypatch.setattr(onednn.Library, "has_avx512", request.param == "made together")
-    aclnn.cache_clear()
-    monkeypatch.setattr(conv_tbc_products, "recent", Recent(lambda slabs: len(slabs.program.steps)))
-    yield
-    aclnn.cache_clear()
-
-
 @pytest.mark.usefixtures("ways")
 @pytest.mark.parametrize("sizes", [(150, 4, 24, 40, 3, 1), (70, 9, 300, 33, 4, 2), (400, 1, 15, 15, 1, 0)])
 def test_both_ways_to_the_products(sizes: tuple[int, ...]) -> None:
@@ -66,12 +52,9 @@ def test_both_ways_to_the_products(sizes: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("shift", [0, 4])
 def test_memory_that_does_not_begin_a_cache_line_gives_the_same_bits(shift: int) -> None:
     case = conv_tbc_backward_case(40, 4, 60, 32, 3, 1)
-    filled, moved = fill(case, 1), fill(case, 1)
+    filled, other = fill(case, 1), fill(case, 1)
     for name in ("self", "input", "weight"):
-        storage = np.zeros(moved[name].view.size + 32, np.float32)
-        start = (-storage.ctypes.data % 64) // 4 + shift
-        storage[start : start + moved[name].view.size] = moved[name].view.ravel()
-        moved[name] = aclnn.Tensor(storage, moved[name].view.shape, offset=start)
+        other[name] = moved(other[name].view, shift)
     call(case, filled, engine="fast")
-    call(case, moved, engine="fast")
-    assert bits(case, filled) == bits(case, moved)
+    call(case, other, engine="fast")
+    assert bits(case, filled) == bits(case, other)

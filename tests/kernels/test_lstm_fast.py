@@ -16,7 +16,7 @@ from aclnn.golden.sound import judge
 from aclnn.kernels import lstm_forward_execution, lstm_forward_fast, lstm_plan, onednn
 from aclnn.kernels.program import Program
 from aclnn.ops.lstm import lstm_backward_case
-from tests.harness import call
+from tests.harness import assert_sound, bits, call, moved
 from tests.ops.test_lstm import lengths
 
 pytest.importorskip("numba")
@@ -117,6 +117,30 @@ def test_all_steps_count_for_how_many_programs_are_kept(batch: int, monkeypatch:
     executed.clear()
     forward = lstm_forward_execution.Memory(lstm_forward_execution.Facts(sizes, False, False, 1))
     assert lstm_forward_fast.memories._steps(forward) == len(executed) > 0
+
+
+@pytest.mark.usefixtures("ways")
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"steps": 40, "batch": 13, "input_size": 70, "hidden_size": 72},
+        {"steps": 5, "batch": 3, "input_size": 5, "hidden_size": 80, "layers": 2, "bidirectional": True},
+        {"steps": 9, "batch": 1, "input_size": 200, "hidden_size": 33, "layers": 3, "dtype": FLOAT16, "lengths": (4,)},
+    ],
+)
+def test_both_ways_to_the_products(sizes: Any) -> None:
+    assert_sound(lstm_backward_case(**sizes), "fast")
+
+
+@pytest.mark.usefixtures("ways")
+def test_memory_that_does_not_begin_a_cache_line_gives_the_same_bits() -> None:
+    case = lstm_backward_case(9, 4, 60, 32)
+    filled, other = fill(case, 1), fill(case, 1)
+    other["input"] = moved(other["input"].view, 4)
+    other["params"] = [moved(p.view, 4) for p in other["params"]]
+    call(case, filled, engine="fast")
+    call(case, other, engine="fast")
+    assert bits(case, filled) == bits(case, other)
 
 
 def test_long_sequences_stay_within_the_bound() -> None:

@@ -2,8 +2,8 @@
 
 Consecutive steps of all batches are consecutive rows, so every tap of the kernel is a product of two slabs of rows, and
 padding takes no part: gradInput adds them up over the taps, gradWeight has one each. The taps share nearly all of their
-rows, so their products are made together: see products.py. Without 512-bit vectors, and where the tensors are too wide
-for that, oneDNN makes them one by one, those of gradInput block of rows by block of rows.
+rows, so their products are made together: see products.py. Without 512-bit vectors, and where that does not pay, oneDNN
+makes them one by one, those of gradInput block of rows by block of rows.
 """
 
 from __future__ import annotations

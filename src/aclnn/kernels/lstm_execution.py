@@ -47,7 +47,8 @@ class Execution:
         self._counts = (ctypes.c_int64 * sizes.steps)(*[sizes.batch] * sizes.steps)
         counts = ctypes.addressof(self._counts)
         self._walk = Walk(plan.entries, sizes.steps, sizes.batch, sizes.hidden, self._memory.step, counts)
-        self._products = {kind: Session(p.program) for kind, p in self._memory.products.items()}
+        made = self._memory.products
+        self._products = {kind: (Session(p.program), p.tiles and p.tiles.work()) for kind, p in made.items()}
         self._dh, self._dc, self._dh_prev, self._dc_prev = (copy.work() for copy in plan.states)
         self._weights = [copy.work() for copy in plan.weights]
         self._gradients = [copy.work() if copy else None for copy in plan.gradients]
@@ -99,10 +100,13 @@ class Execution:
         outs = [k * each, k * each + 1]
         ours = [base + memory.dw_ih, base + memory.dw_hh]
         made = [o if self._gradients[n] else address(tensor.dparams[n]) for n, o in zip(outs, ours, strict=True)]
-        places = {**known, "turned": known["grad"], "h_prev": base + memory.h_prev, "dw_ih": made[0], "dw_hh": made[1]}
-        session = self._products[kind]
-        session.bind(base, [(getattr(products, name), place) for name, place in places.items()])
+        places = {**known, "h_prev": base + memory.h_prev, "dw_ih": made[0], "dw_hh": made[1]}
+        session, tiles = self._products[kind]
+        session.bind(base, [(buffer, places[name]) for name, buffer in products.tensors.items()])
         session.run()
+        if tiles is not None:
+            tiles.point(0, places["grad"], places["x"], made[0], base + products.packed, places["h_prev"], made[1])
+            tiles.run()
         for n, place in zip(outs, made, strict=True):
             work = self._gradients[n]
             if work is not None:
@@ -124,7 +128,8 @@ class Execution:
         sizes = self._plan.sizes
         first = (layer - 1) * sizes.directions
         parts = tensor.h[first : first + sizes.directions] if layer else [self._time_major(tensor.input)]
-        if not self._plan.gathers[layer] and _begins_a_line(parts[0]):
+        by_tiles = all(tiles for _, tiles in self._products.values())
+        if not self._plan.gathers[layer] and (by_tiles or _begins_a_line(parts[0])):
             return address(parts[0])
         place = base + self._memory.x
         for n, part in enumerate(parts):
@@ -169,7 +174,7 @@ class Execution:
 
 
 def _begins_a_line(array: Array) -> bool:
-    """Products read a right-hand side that does not begin a cache line a fifth slower; copying it is cheaper."""
+    """oneDNN reads a right-hand side that does not begin a cache line a fifth slower; copying it is cheaper."""
     return address(array) % LINE == 0
 
 

@@ -1,4 +1,5 @@
-"""Products for several shifts of the rows at once, on compiled loops: the gradients of a convolution over time."""
+"""Products of matrices with many rows, on compiled loops: of several shifts of the rows at once, as the gradients of a
+convolution over time are, or of two matrices with the same one, as those of an LSTM's weights are."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from aclnn.kernels.entry import Entry
 from aclnn.kernels.nopython.agreed import TILE_COLUMNS, TILE_DEPTH, TILE_ROWS
 from aclnn.kernels.threads import Work
 
-RECTANGLE = 46, 4  # panels and slivers that one may have: what is packed and the results stay in the second cache
-MOST_RECTANGLES = 6  # with more, each is packed for too often
+MOST_PANELS = 46  # of a that are packed together: they stay in the second cache
+MOST_SLIVERS = 256  # of b that are packed together: more of them would take tens of megabytes per thread
 MOST_SHIFT = 1024  # rows of b that are packed beyond those of a
 MOST_THREADS = 16  # with more, a thread has too few tiles for what it packs
 MOST_IDLE = 1 / 8  # of the columns: how many more those of the tiles may be
@@ -43,27 +44,30 @@ class Products(NamedTuple):
         return Work(self.entry, self.items, self.chunk, self.arguments, self.threads, self.kept)
 
 
-def turned(rows: int, a_columns: int, b_columns: int, taps: Sequence[Tap], threads: int) -> Products | None:
-    """aᵀ·b, one product per tap; None where others are faster. Raises NoNativeCodeError."""
-    panels, slivers = -(-a_columns // TILE_ROWS), -(-b_columns // TILE_COLUMNS)
-    least = -(-panels // RECTANGLE[0]), -(-slivers // RECTANGLE[1])
+def turned(
+    rows: int, a_columns: int, b_columns: int, taps: Sequence[Tap], threads: int, more_columns: int = 0
+) -> Products | None:
+    """aᵀ·b, one product per tap; None where others are faster. Raises NoNativeCodeError.
+
+    With `more_columns` also those of a second b with so many: arguments 4 and 5 are its address and its results'.
+    """
+    panels, slivers = -(-a_columns // TILE_ROWS), _slivers(b_columns) + _slivers(more_columns)
     shifts = [tap.shift for tap in taps if tap.start < tap.end] or [0]
     apart = max(shifts) - min(shifts)
-    if least[0] * least[1] > MOST_RECTANGLES or apart > MOST_SHIFT or threads > MOST_THREADS:
+    down, across = min(_grids(panels, slivers, threads), key=lambda grid: _cost(panels, slivers, *grid))
+    height, width = -(-panels // down), -(-slivers // across)
+    if width > MOST_SLIVERS or apart > MOST_SHIFT or threads > MOST_THREADS:
         return None
-    grids = _grids(panels, slivers, least, threads)
-    down, across, team = min(grids, key=lambda grid: _cost(a_columns, b_columns, *grid))
-    height, width = _largest(a_columns, b_columns, down, across)
-    packed = height * TILE_DEPTH + width * (TILE_DEPTH + apart)
-    table, chunk = _table(taps), down * across // team
-    sizes = [rows, a_columns, b_columns, len(taps), ctypes.addressof(table), down, across, chunk, packed]
-    entry = jit.load("products.turned", "FFFFiiiiIiiii")
-    return Products(entry, down * across, chunk, [0, 0, 0, 0, *sizes], team, 4 * packed * team, table)
+    group, depth = -(-height // -(-height // MOST_PANELS)), min(rows, TILE_DEPTH)
+    packed, table = group * TILE_ROWS * depth + width * TILE_COLUMNS * (depth + apart), _table(taps)
+    sizes = [rows, a_columns, b_columns, more_columns, len(taps), ctypes.addressof(table), down, across, group, packed]
+    entry, items = jit.load("products.turned", "FFFFFFiiiiiIiiii"), down * across
+    return Products(entry, items, 1, [0] * 6 + sizes, items, 4 * packed * items, table)
 
 
 def straight(rows: int, a_columns: int, c_columns: int, taps: Sequence[Tap], threads: int) -> Products | None:
     """a·bᵀ, the sum over the taps; None where others are faster. Raises NoNativeCodeError."""
-    slivers = -(-c_columns // TILE_COLUMNS)
+    slivers = _slivers(c_columns)
     idle = slivers * TILE_COLUMNS - c_columns
     if len(taps) * a_columns > MOST_DEPTH or idle > c_columns * MOST_IDLE or threads > MOST_THREADS:
         return None
@@ -77,21 +81,17 @@ def _table(taps: Sequence[Tap]) -> ctypes.Array[ctypes.c_int64]:
     return (ctypes.c_int64 * (3 * len(taps)))(*(number for tap in taps for number in tap))
 
 
-def _grids(panels: int, slivers: int, least: tuple[int, int], threads: int) -> Iterator[tuple[int, int, int]]:
-    """How many rectangles there can be, down and across, and how many threads have equally many of them."""
-    for down in range(least[0], min(panels, least[0] + threads) + 1):
-        for across in range(least[1], min(slivers, least[1] + threads) + 1):
-            yield from ((down, across, team) for team in range(1, threads + 1) if down * across % team == 0)
+def _grids(panels: int, slivers: int, threads: int) -> Iterator[tuple[int, int]]:
+    """Into how many rectangles, down and across, the threads can divide a result."""
+    for down in range(1, min(panels, threads) + 1):
+        yield from ((down, across) for across in range(1, min(slivers, threads // down) + 1))
 
 
-def _cost(a_columns: int, b_columns: int, down: int, across: int, team: int) -> tuple[int, int]:
-    """How many sums a thread makes, then how many columns it packs."""
-    height, width = _largest(a_columns, b_columns, down, across)
-    rounds = down * across // team
-    return rounds * min(height, a_columns) * min(width, b_columns), rounds * (height + width)
+def _cost(panels: int, slivers: int, down: int, across: int) -> tuple[int, int]:
+    """How many tiles the largest rectangle has, then how many columns are packed for it."""
+    height, width = -(-panels // down), -(-slivers // across)
+    return height * width, height * TILE_ROWS + width * TILE_COLUMNS
 
 
-def _largest(a_columns: int, b_columns: int, down: int, across: int) -> tuple[int, int]:
-    """The columns of a and of b that the largest rectangle has, in whole tiles."""
-    panels, slivers = -(-a_columns // TILE_ROWS), -(-b_columns // TILE_COLUMNS)
-    return -(-panels // down) * TILE_ROWS, -(-slivers // across) * TILE_COLUMNS
+def _slivers(columns: int) -> int:
+    return -(-columns // TILE_COLUMNS)

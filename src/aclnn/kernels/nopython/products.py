@@ -1,8 +1,8 @@
-"""Products of matrices with many rows, for several shifts of the rows against each other at once.
+"""Products of matrices with many rows, for several shifts of the rows against each other, or several matrices, at once.
 
 A product is made of tiles that live in registers, at most TILE_ROWS × TILE_COLUMNS. What a tile would not read from end
-to end is packed first, into panels as wide as a tile. All shifts use the same panels, or add to the same tile while it
-is in the cache, and that is what a product after the other cannot have.
+to end is packed first, into panels as wide as a tile. All products use the same panels, or add to the same tile while
+it is in the cache, and that is what a product after the other cannot have.
 """
 
 from __future__ import annotations
@@ -26,36 +26,52 @@ def turned(
     b: Any,
     c: Any,
     packed: Any,
+    b_more: Any,
+    c_more: Any,
     a_rows: int,
     a_columns: int,
     b_columns: int,
+    more_columns: int,
     taps: int,
     table: Any,
     down: int,
     across: int,
-    chunk: int,
-    per_thread: int,
+    group: int,
+    per_item: int,
 ) -> None:
-    """c[tap] = Σ a[r]ᵀ·b[r − shift], for every tap over the rows it has: see `meeting`.
+    """c[tap] = Σ a[r]ᵀ·b[r − shift], for every tap over the rows it has: see `meeting`. c_more is the same of b_more.
 
-    Items are rectangles of c, `down` × `across`; rows are packed TILE_DEPTH at a time. A thread has `chunk` items, or a
-    multiple, and `per_thread` elements of `packed` for itself.
+    Items are rectangles of c and c_more, side by side, `down` × `across`; each has `per_item` elements of `packed`.
+    TILE_DEPTH rows at a time, an item packs what it needs of b, and of a the panels that it needs in groups: a group
+    stays in the cache while slivers of b and tiles of c come and go.
     """
     use_widest_vectors()
-    panels, slivers = -(-a_columns // TILE_ROWS), -(-b_columns // TILE_COLUMNS)
+    panels, slivers, more = -(-a_columns // TILE_ROWS), -(-b_columns // TILE_COLUMNS), -(-more_columns // TILE_COLUMNS)
     for item in range(lo, hi):
         p, q = item // across, item % across
         top, bottom = panels * p // down, panels * (p + 1) // down
-        left, right = slivers * q // across, slivers * (q + 1) // across
-        a_packed = shifted(packed, lo // chunk * per_thread)
-        b_packed = shifted(a_packed, (bottom - top) * TILE_DEPTH * TILE_ROWS)
+        left, right = (slivers + more) * q // across, (slivers + more) * (q + 1) // across
+        sides = (
+            (b, c, b_columns, min(left, slivers), min(right, slivers)),
+            (b_more, c_more, more_columns, max(left - slivers, 0), max(right - slivers, 0)),
+        )
+        a_packed = shifted(packed, item * per_item)
+        b_packed = shifted(a_packed, group * min(a_rows, TILE_DEPTH) * TILE_ROWS)
         for start in range(0, a_rows, TILE_DEPTH):
             end = min(a_rows, start + TILE_DEPTH)
             b_start, b_end = met(table, taps, start, end)
-            pack_a(a, a_columns, start, end, top, bottom, a_packed)
-            pack_b(b, b_columns, b_start, b_end, left, right, b_packed)
-            rectangle, block = (top, bottom, left, right), (start, end, b_start, b_end)
-            add_block(a_packed, b_packed, c, rectangle, block, a_columns, b_columns, taps, table)
+            beside = (sides[0][4] - sides[0][3]) * (b_end - b_start) * TILE_COLUMNS
+            for side in range(2):
+                matrix, _, columns, first, last = sides[side]
+                pack_b(matrix, columns, b_start, b_end, first, last, shifted(b_packed, side * beside))
+            for panel in range(top, bottom, group):
+                below = min(bottom, panel + group)
+                pack_a(a, a_columns, start, end, panel, below, a_packed)
+                for side in range(2):
+                    _, to, columns, first, last = sides[side]
+                    rectangle, block = (panel, below, first, last), (start, end, b_start, b_end)
+                    right_hand = shifted(b_packed, side * beside)
+                    add_block(a_packed, right_hand, to, rectangle, block, a_columns, columns, taps, table)
 
 
 @register_jitable

@@ -50,6 +50,7 @@ def tile(
                 for rows in HEIGHTS:
                     with builder.if_then(builder.icmp_signed("==", height, _WORD(rows))):
                         starts = [builder.mul(a_across, _WORD(i)) for i in range(rows)]
+                        _fetch(builder, rows, vectors, c, c_down)
                         sums = _sums(builder, vectors, depth, a, starts, a_down, b)
                         _put(builder, sums, width, c, c_down, add)
                         builder.branch(done)
@@ -103,6 +104,18 @@ def _repeated(builder: Any, count: Any, state: Any, steps: Any) -> Any:
         phi.add_incoming(first, before)
         phi.add_incoming(last, loop)
     return ends
+
+
+def _fetch(builder: Any, rows: int, vectors: int, c: Any, c_down: Any) -> None:
+    """Asks for the memory of a tile of c, to write there: it comes while the sums are made."""
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, _SMALL, _SMALL, _SMALL])
+    fetch = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    to_write, into_all_caches, data = _SMALL(1), _SMALL(3), _SMALL(1)
+    for i in range(rows):
+        for v in range(vectors):
+            at = builder.gep(c, [builder.add(builder.mul(c_down, _WORD(i)), _WORD(v * LANES))])
+            builder.call(fetch, [builder.bitcast(at, byte), to_write, into_all_caches, data])
 
 
 def _put(builder: Any, sums: Any, width: Any, c: Any, c_down: Any, add: Any) -> None:

@@ -1,0 +1,22 @@
+"""What tests of several kernels need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import aclnn
+from aclnn.kernels import conv_tbc_products, lstm_plan, onednn
+from aclnn.kernels.program import Recent
+
+
+@pytest.fixture(params=["by tiles", "by oneDNN"])
+def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Both ways to the products, whatever this processor would choose."""
+    monkeypatch.setattr(onednn.Library, "has_avx512", request.param == "by tiles")
+    aclnn.cache_clear()
+    monkeypatch.setattr(conv_tbc_products, "recent", Recent(conv_tbc_products.recent._steps))
+    monkeypatch.setattr(lstm_plan, "memories", Recent(lstm_plan.memories._steps))
+    yield
+    aclnn.cache_clear()
