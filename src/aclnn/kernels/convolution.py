@@ -61,16 +61,18 @@ def _add_up(axes: Axes, g: Array, x: Array, w: Array, grad_x: Array | None, grad
     """
     *rows, columns = axes
     for last, (u, i) in enumerate(columns):
-        g_columns = np.ascontiguousarray(g[..., u])
+        g_columns, x_columns = np.ascontiguousarray(g[..., u]), x[..., i]
+        sums = None if grad_x is None else np.zeros(x_columns.shape)
         if grad_w is not None:
-            x_columns = np.ascontiguousarray(x[..., i])
-            for q, g_rows, x_rows in every_tap(rows):
-                grad_w[q][last] = flat(g_columns[g_rows]) @ flat(x_columns[x_rows]).swapaxes(1, 2)
-        if grad_x is not None:
-            sums = np.zeros(x[..., i].shape)
-            for q, g_rows, x_rows in every_tap(rows):
-                product = multiply(w[q][last].swapaxes(1, 2), flat(g_columns[g_rows]))
+            x_columns = np.ascontiguousarray(x_columns)
+        for q, g_rows, x_rows in every_tap(rows):
+            met = flat(g_columns[g_rows])
+            if grad_w is not None:
+                grad_w[q][last] = met @ flat(x_columns[x_rows]).swapaxes(1, 2)
+            if sums is not None:
+                product = multiply(w[q][last].swapaxes(1, 2), met)
                 sums[x_rows] += product.reshape(sums[x_rows].shape)
+        if grad_x is not None:
             grad_x[..., i] += sums
 
 
