@@ -128,12 +128,11 @@ def _reduced(x: Any) -> Any:
 def _reduced_exp(x: Any, n: Any) -> Any:
     """e^r − 1 for r = x − n·ln2."""
     r = fma(n, f32(1.90465432e-09), fma(n, f32(-0.693147182), x))
-    p = fma(f32(1.98756912e-4), r, f32(1.39819994e-3))
-    p = fma(p, r, f32(8.33345205e-3))
-    p = fma(p, r, f32(4.16657962e-2))
-    p = fma(p, r, f32(0.166666657))
-    p = fma(p, r, f32(0.5))
-    return fma(p, r * r, r)
+    square = r * r
+    high = fma(f32(1.98756912e-4), r, f32(1.39819994e-3))
+    middle = fma(f32(8.33345205e-3), r, f32(4.16657962e-2))
+    low = fma(f32(0.166666657), r, f32(0.5))
+    return fma(fma(fma(high, square, middle), square, low), square, r)
 
 
 @register_jitable

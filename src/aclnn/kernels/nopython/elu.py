@@ -69,18 +69,45 @@ def backward_strided(
 
 @register_jitable(forceinline=True)
 def _row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
-    """`length` elements; out, g and x are (pointer, first index, step)."""
-    use_widest_vectors()
-    scale, input_scale, product, kind = how
-    for i in range(length):
-        g_i, x_i = read(g[0], g[1] + i * g[2]), read(x[0], x[1] + i * x[2])
-        if kind == ELU_OF_RESULT:
-            slope = input_scale * (x_i + product)
-        elif kind == ELU_FALLING:
-            slope = product * exp_of_negative(x_i * input_scale)
-        else:
-            slope = product * exp(x_i * input_scale)
-        write(out[0], out[1] + i * out[2], g_i * (scale if x_i > np.float32(0) else slope))
+    """`length` elements; out, g and x are (pointer, first index, step). One loop per kind: LLVM would not always take
+    the question out of a common one, and then all kinds are computed for every element."""
+    if how[3] == ELU_OF_RESULT:
+        _row_of_result(length, out, g, x, how)
+    elif how[3] == ELU_FALLING:
+        _row_falling(length, out, g, x, how)
+    else:
+        _row_of_input(length, out, g, x, how)
+
+
+def _row_with(slope: Any) -> Any:
+    @register_jitable(forceinline=True)
+    def row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
+        use_widest_vectors()
+        scale, input_scale, product, _ = how
+        for i in range(length):
+            g_i, x_i = read(g[0], g[1] + i * g[2]), read(x[0], x[1] + i * x[2])
+            factor = scale if x_i > np.float32(0) else slope(x_i, input_scale, product)
+            write(out[0], out[1] + i * out[2], g_i * factor)
+
+    return row
+
+
+@register_jitable(forceinline=True)
+def _slope_of_result(x: Any, input_scale: Any, product: Any) -> Any:
+    return input_scale * (x + product)
+
+
+@register_jitable(forceinline=True)
+def _slope_falling(x: Any, input_scale: Any, product: Any) -> Any:
+    return product * exp_of_negative(x * input_scale)
+
+
+@register_jitable(forceinline=True)
+def _slope_of_input(x: Any, input_scale: Any, product: Any) -> Any:
+    return product * exp(x * input_scale)
+
+
+_row_of_result, _row_falling, _row_of_input = map(_row_with, (_slope_of_result, _slope_falling, _slope_of_input))
 
 
 def forward(lo: int, hi: int, x: Any, out: Any, scale: Any, input_scale: Any, product: Any) -> None:
