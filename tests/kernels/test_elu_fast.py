@@ -14,7 +14,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.sound import judge
-from aclnn.kernels import elu_fast
+from aclnn.kernels import elu_fast, jit
 from aclnn.ops.elu import elu_backward_case
 from tests.harness import assert_sound, bits, call
 from tests.ops.test_elu import CASES
@@ -49,17 +49,35 @@ def test_any_value_is_sound(values: list[float], dtype: DType, is_result: bool, 
 
 
 @pytest.mark.parametrize("offset", [0, 1, 17])
+@pytest.mark.parametrize("is_result", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_large_outputs_are_streamed_past_the_caches(monkeypatch: pytest.MonkeyPatch, dtype: DType, offset: int) -> None:
+def test_large_outputs_are_streamed_past_the_caches(
+    monkeypatch: pytest.MonkeyPatch, dtype: DType, is_result: bool, offset: int
+) -> None:
     size = 2 * 1024 + 777
     shifted = TensorSpec(dtype, (size,), (1,), offset, storage=size + offset + 3)
-    case = elu_backward_case((size,), 1.3, 0.7, 1.1, dtype=dtype).but(gradInput=shifted)
+    case = elu_backward_case((size,), 1.3, 0.7, 1.1, is_result, dtype).but(gradInput=shifted)
     plain = assert_sound(case, "fast")
     aclnn.cache_clear()
     monkeypatch.setattr(elu_fast, "STREAMED", 1)
+    monkeypatch.setattr(elu_fast, "_waits_for_memory", lambda call: True)
     streamed = assert_sound(case, "fast")
     aclnn.cache_clear()
     assert bits(case, plain) == bits(case, streamed)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "is_result", "streamed"), [(FLOAT32, False, True), (FLOAT16, False, False), (FLOAT16, True, True)]
+)
+def test_what_waits_for_arithmetic_is_not_streamed(
+    monkeypatch: pytest.MonkeyPatch, dtype: DType, is_result: bool, streamed: bool
+) -> None:
+    loaded: list[str] = []
+    load = jit.load
+    monkeypatch.setattr(jit, "load", lambda name, types: loaded.append(name) or load(name, types))
+    case = elu_backward_case((elu_fast.STREAMED // dtype.itemsize,), is_result=is_result, dtype=dtype)
+    elu_fast.elu_backward_fast(case.call, 1)
+    assert loaded == ["elu.backward_streamed" if streamed else "elu.backward"]
 
 
 @pytest.mark.parametrize("is_result", [False, True])

@@ -63,7 +63,8 @@ def exp(x: Any) -> Any:
     conversion sees NaN. 2^n is applied in two halves, which neither overflows nor loses a subnormal early.
     """
     p, one_half, other_half = _reduced(x)
-    return (p + f32(1.0)) * _power_of_two(one_half) * _power_of_two(other_half)
+    power = _power_of_two(one_half)
+    return fma(p, power, power) * _power_of_two(other_half)
 
 
 @register_jitable
@@ -75,7 +76,8 @@ def exp_of_negative(x: Any) -> Any:
     x = f32(-104.0) if x < f32(-104.0) else x
     shifted = fma(x, f32(1.44269504), f32(12582912.0 + 192.0))
     p = _reduced_exp(x, shifted - f32(12582912.0 + 192.0))
-    return (p + f32(1.0)) * float_of(np.int32(bits_of(shifted) << np.int32(23))) * f32(2.0**-65)
+    power = float_of(np.int32(bits_of(shifted) << np.int32(23)))
+    return fma(p, power, power) * f32(2.0**-65)
 
 
 @register_jitable
