@@ -13,7 +13,7 @@ import aclnn
 from aclnn.base.dtype import FLOAT16, FLOAT32
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.sound import judge
-from aclnn.kernels import lstm_forward_execution, lstm_forward_fast, lstm_plan, onednn
+from aclnn.kernels import lstm_forward_execution, lstm_forward_fast, lstm_plan, onednn, products
 from aclnn.kernels.program import Program
 from aclnn.ops.lstm import lstm_backward_case
 from tests.harness import assert_sound, bits, call, moved
@@ -130,6 +130,13 @@ def test_all_steps_count_for_how_many_programs_are_kept(batch: int, monkeypatch:
 )
 def test_both_ways_to_the_products(sizes: Any) -> None:
     assert_sound(lstm_backward_case(**sizes), "fast")
+
+
+@pytest.mark.usefixtures("ways")
+def test_layers_may_go_different_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features too wide for tiles, and layers above them that are not."""
+    monkeypatch.setattr(products, "MOST_SLIVERS", 2)
+    assert_sound(lstm_backward_case(6, 5, 200, 40, layers=2), "fast")
 
 
 @pytest.mark.usefixtures("ways")

@@ -212,5 +212,8 @@ def test_threads_share_evenly() -> None:
         for threads in (1, 2, 3, 4, 8, 16):
             made = products.turned(500, panels * TILE_ROWS, slivers * TILE_COLUMNS, [Tap(0, 500, 0)], threads)
             assert made is not None
-            assert made.items == made.threads <= threads
-            assert made.chunk == 1
+            assert 1 <= made.threads <= threads
+            assert made.items == made.chunk * made.threads
+            down, across = made.arguments[12:14]
+            assert down * across == made.threads
+            assert -(-panels // down) * -(-slivers // across) * made.threads < 2 * panels * slivers

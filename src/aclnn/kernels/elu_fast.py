@@ -104,7 +104,7 @@ def _walk(name: str, out: TensorSpec, *inputs: TensorSpec) -> Walk:
 
 
 def _waits_for_memory(call: Call) -> bool:
-    """Rather than for arithmetic: exponentials take longer than to read and write 16 bits (float16: 11 % by it)."""
+    """Rather than for arithmetic: exponentials take longer than 16 bits take to be read and written."""
     return bool(call["isResult"]) or call["gradOutput"].dtype is FLOAT32
 
 

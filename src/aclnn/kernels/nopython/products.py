@@ -37,13 +37,14 @@ def turned(
     down: int,
     across: int,
     group: int,
+    per_group: int,
     per_item: int,
 ) -> None:
     """c[tap] = Σ a[r]ᵀ·b[r − shift], for every tap over the rows it has: see `meeting`. c_more is the same of b_more.
 
-    Items are rectangles of c and c_more, side by side, `down` × `across`; each has `per_item` elements of `packed`.
-    TILE_DEPTH rows at a time, an item packs what it needs of b, and of a the panels that it needs in groups: a group
-    stays in the cache while slivers of b and tiles of c come and go.
+    Items are rectangles of c and c_more, side by side, `down` × `across`; each has `per_item` elements of `packed`, the
+    first `per_group` for a. TILE_DEPTH rows at a time, an item packs what it needs of b, and of a the panels that it
+    needs in groups: a group stays in the cache while slivers of b and tiles of c come and go.
     """
     use_widest_vectors()
     panels, slivers, more = -(-a_columns // TILE_ROWS), -(-b_columns // TILE_COLUMNS), -(-more_columns // TILE_COLUMNS)
@@ -56,7 +57,7 @@ def turned(
             (b_more, c_more, more_columns, max(left - slivers, 0), max(right - slivers, 0)),
         )
         a_packed = shifted(packed, item * per_item)
-        b_packed = shifted(a_packed, group * min(a_rows, TILE_DEPTH) * TILE_ROWS)
+        b_packed = shifted(a_packed, per_group)
         for start in range(0, a_rows, TILE_DEPTH):
             end = min(a_rows, start + TILE_DEPTH)
             b_start, b_end = met(table, taps, start, end)
