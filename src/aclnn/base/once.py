@@ -1,0 +1,115 @@
+"""What is done once in a process, by one thread while others wait; and locks that a fork leaves usable.
+
+functools.cache has no lock: two threads that come first both do the work, and what the two made gets mixed. And a lock
+that another thread holds during a fork stays locked in the child for ever.
+
+Locks are handed out and entered as they are, `with lock():`. The enter and exit of a class of ours would be Python
+code, and an interrupt between the acquiring and the end of that code would leave the lock held.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Made = TypeVar("Made")
+
+_forks = 0  # between the first process and this one
+_gate = threading.RLock()  # held by a fork: nobody begins to make anything
+_makers: dict[int, Any] = {}  # for every thread that ever made something, the lock that it holds while it does
+_held: list[Any] = []  # what the fork under way holds of these
+
+
+class ProcessLock:
+    """Hands out a lock that nobody outside this process can hold: a forked child gets another one.
+
+    A thread may enter it again: the handler of a signal may make the call that it interrupted.
+    """
+
+    __slots__ = ("_of_forks",)
+
+    def __init__(self) -> None:
+        self._of_forks: dict[int, Any] = {}
+
+    def __call__(self) -> Any:
+        locks = self._of_forks
+        return locks.get(_forks) or locks.setdefault(_forks, threading.RLock())  # setdefault is one step
+
+
+class Once(Generic[Key, Made]):
+    """A value for each key: made by one thread while others that want the same wait; who wants another does not.
+
+    Making that raises leaves nothing behind, and the next one tries again. A fork waits until nothing is being made, so
+    that no child finds a library half loaded or the lock of a compiler held.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[Key, Made] = {}
+        self._locks: dict[Key, Any] = {}
+
+    def get(self, key: Key, make: Callable[[], Made]) -> Made:
+        try:
+            return self._made[key]
+        except KeyError:
+            pass
+        with _maker(), self._locks.setdefault(key, threading.RLock()):
+            if key not in self._made:
+                made = make()
+                self._made.setdefault(key, made)  # the handler of a signal may have been faster
+            return self._made[key]
+
+    def clear(self) -> None:
+        """Forgets what was made."""
+        self._made.clear()
+
+
+class once(Generic[Made]):  # noqa: N801
+    """A function without arguments whose result is made once: functools.cache for several threads."""
+
+    def __init__(self, make: Callable[[], Made]):
+        self.__wrapped__, self.__doc__ = make, make.__doc__
+        self._made: Once[None, Made] = Once()
+
+    def __call__(self) -> Made:
+        return self._made.get(None, self.__wrapped__)
+
+    def cache_clear(self) -> None:
+        self._made.clear()
+
+
+def _maker() -> Any:
+    """The lock of a thread that is about to make something."""
+    me = threading.get_ident()
+    mine = _makers.get(me)
+    if mine is not None:
+        return mine
+    with _gate:
+        return _makers.setdefault(me, threading.RLock())
+
+
+def _before_fork() -> None:
+    _gate.acquire()
+    for lock in list(_makers.values()):
+        lock.acquire()
+        _held.append(lock)
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().release()
+    _gate.release()
+
+
+def _after_fork_in_child() -> None:
+    global _forks, _gate
+    _forks += 1
+    _held.clear()
+    _makers.clear()  # of threads that stayed in the parent
+    _gate = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,143 @@
+"""Once-only work with several threads, interrupts and forks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from aclnn.base.once import Once, ProcessLock, once
+
+PATIENCE = 20.0  # seconds after which something hangs
+
+
+def test_of_many_threads_that_come_first_one_makes_it():
+    made = []
+
+    @once
+    def value() -> object:
+        time.sleep(0.02)
+        made.append(object())
+        return made[-1]
+
+    barrier = threading.Barrier(8)
+
+    def ask() -> object:
+        barrier.wait()
+        return value()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = [f.result() for f in [pool.submit(ask) for _ in range(8)]]
+    assert len(made) == 1
+    assert set(map(id, found)) == {id(made[0])}
+
+
+def test_who_wants_something_else_does_not_wait():
+    known: Once[str, str] = Once()
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        begun.set()
+        assert may_end.wait(PATIENCE)
+        return "slow"
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(known.get, "a", slow)
+        assert begun.wait(PATIENCE)
+        assert known.get("b", lambda: "quick") == "quick"  # hangs if there is one lock for all
+        may_end.set()
+        assert first.result(PATIENCE) == "slow"
+
+
+def test_making_that_fails_is_tried_again():
+    known: Once[str, int] = Once()
+    with pytest.raises(ZeroDivisionError):
+        known.get("a", lambda: 1 // 0)
+    assert known.get("a", lambda: 7) == 7
+    known.clear()
+    assert known.get("a", lambda: 8) == 8
+
+
+def test_making_that_asks_for_itself_ends():
+    known: Once[str, int] = Once()
+    assert known.get("a", lambda: known.get("a", lambda: 1) + 1) == 1  # the first that was whole, for everybody
+    assert known.get("a", lambda: 3) == 1
+
+
+def test_a_fork_waits_until_nothing_is_being_made():
+    known: Once[str, str] = Once()
+    begun = threading.Event()
+    ended = []
+
+    def slow() -> str:
+        begun.set()
+        time.sleep(0.2)
+        ended.append(1)
+        return "made"
+
+    thread = threading.Thread(target=known.get, args=("a", slow))
+    thread.start()
+    assert begun.wait(PATIENCE)
+
+    def child() -> bool:
+        return bool(ended) and known.get("a", lambda: "again") == "made" and known.get("b", lambda: "other") == "other"
+
+    assert _in_a_child(child)
+    thread.join()
+    assert known.get("c", lambda: "after") == "after"
+
+
+def test_a_child_finds_no_lock_held():
+    lock = ProcessLock()
+    holding, may_end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock():
+            holding.set()
+            may_end.wait(PATIENCE)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert holding.wait(PATIENCE)
+    assert not lock().acquire(blocking=False)
+    assert _in_a_child(lambda: lock().acquire(timeout=1))
+    may_end.set()
+    thread.join()
+
+
+def test_a_handler_may_enter_the_lock_it_interrupted():
+    lock = ProcessLock()
+    entered = []
+
+    def handler(number: int, frame: object) -> None:
+        with lock():
+            entered.append(number)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with lock():
+            os.kill(os.getpid(), signal.SIGUSR1)
+            time.sleep(0.01)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert entered == [signal.SIGUSR1]
+
+
+def _in_a_child(question) -> bool:
+    """What a forked child answers, within PATIENCE."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if question() else 1)
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status) == 0
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    pytest.fail("the child hangs")
