@@ -7,7 +7,9 @@ arguments; the function takes numpy arrays from Python and goes through the entr
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -19,6 +21,7 @@ from aclnn.kernels.strides import DATA, LAYOUT_IS_KNOWN
 ENTRY, FUNCTION = "aclnn_entry", "aclnn_function"
 _UNLOCK, _LOCK, _KEEP = "aclnn_unlock", "aclnn_lock", "aclnn_keep"
 _FAST_CALL = 0x80  # METH_FASTCALL
+_DEFAULT_MXCSR = 0x1F80  # to nearest, subnormals stay, nothing traps
 
 
 class _Method(ctypes.Structure):
@@ -103,7 +106,8 @@ def entry_code(target: str, types: str, arrays: int) -> str:
             value = b.bitcast(b.trunc(value, ir.IntType(32)), kind)
         given.append(b.inttoptr(value, kind) if letter.isupper() else value)
     ignored = b.alloca(word)
-    b.call(kernel, [ignored, ignored, lo, hi, *given])
+    with _default_floats(b):
+        b.call(kernel, [ignored, ignored, lo, hi, *given])
     b.ret_void()
     _add_function(module, entry, arrays)
     return str(module)
@@ -136,6 +140,35 @@ def _add_function(module: Any, entry: Any, arrays: int) -> None:
     workspace = b.load(given)
     b.call(keep, [workspace])
     b.ret(workspace)
+
+
+@contextmanager
+def _default_floats(b: Any) -> Iterator[None]:
+    """The default floating-point state in between, and back to what was there: threads of OpenMP keep the state that
+    whoever started them had. See kernels/floating.py; here it takes two instructions."""
+    from llvmlite import ir
+
+    machine = platform.machine()
+    if machine in ("x86_64", "AMD64"):
+        small, text = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [text])
+        get, put = (ir.Function(b.module, kind, f"llvm.x86.sse.{name}mxcsr") for name in ("st", "ld"))
+        before, default = b.alloca(small), b.alloca(small)
+        b.call(get, [b.bitcast(before, text)])
+        b.store(small(_DEFAULT_MXCSR), default)
+        b.call(put, [b.bitcast(default, text)])
+        yield
+        b.call(put, [b.bitcast(before, text)])
+    elif machine in ("aarch64", "arm64"):
+        word = ir.IntType(64)
+        get = ir.Function(b.module, ir.FunctionType(word, []), "llvm.aarch64.get.fpcr")
+        put = ir.Function(b.module, ir.FunctionType(ir.VoidType(), [word]), "llvm.aarch64.set.fpcr")
+        before = b.call(get, [])
+        b.call(put, [word(0)])
+        yield
+        b.call(put, [before])
+    else:
+        yield
 
 
 def _share(b: Any, items: Any, chunk: Any, who: Any, how_many: Any) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from aclnn.contract.call import Call
 from aclnn.contract.check import check
 from aclnn.contract.model import Arg, Op
 from aclnn.contract.rules import Descending
+from aclnn.kernels import floating
 from aclnn.kernels.registry import Kernel, Prepared, Refusal, Run, kernels_of
 from aclnn.runtime.reference import reference_kernel
 
@@ -130,9 +131,13 @@ def _asked(kernel: Kernel, op: Op, call: Call, engine: str, threads: int) -> Pre
 
 
 def guarded(plan: Plan, run: Any, *given: Any) -> None:
-    """Runs a kernel. Whatever it raises becomes a code."""
+    """Runs a kernel under the default floating-point state. Whatever it raises becomes a code."""
     try:
-        run(*given)
+        if floating.is_default():
+            run(*given)
+        else:
+            with floating.default():
+                run(*given)
     except Exception as error:
         raise failure(plan.op, plan.kernel, error) from error
 

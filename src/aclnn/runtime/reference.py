@@ -14,6 +14,7 @@ from aclnn.base.scalar import Scalar
 from aclnn.base.tolerance import Terms
 from aclnn.contract.call import Call
 from aclnn.contract.model import HIDDEN, Op
+from aclnn.kernels import floating
 from aclnn.kernels.registry import Kernel, Prepared
 
 
@@ -40,12 +41,12 @@ def sums(op: Op, call: Call, arrays: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def evaluate(op: Op, given: Mapping[str, Any]) -> tuple[Any, ...]:
     """The reference of an operator on keyword arguments of its own."""
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), floating.default():
         return _as_tuple(op, ops.reference(op)(**given))
 
 
 def evaluate_sums(op: Op, given: Mapping[str, Any]) -> tuple[Any, ...]:
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), floating.default():
         found = ops.terms(op)(**given)
     return (found,) if isinstance(found, Terms) else tuple(found)
 
