@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 pytest.importorskip("numba")
 
+from aclnn.base.once import Once
 from aclnn.kernels import entry, jit
 from aclnn.kernels.strides import address
 from aclnn.kernels.threads import Work
@@ -33,7 +35,7 @@ print(out.tobytes().hex()[:4000], "numba" in sys.modules)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cold cache of its own."""
     monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(jit, "_LOADED", {})
+    monkeypatch.setattr(jit, "_LOADED", Once())
     jit._fingerprint.cache_clear()
     yield tmp_path / "cache" / jit._fingerprint()
     jit._fingerprint.cache_clear()
@@ -161,6 +163,72 @@ def test_without_numba_the_numpy_kernel_serves() -> None:
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.endswith("False\n")
+
+
+@pytest.mark.parametrize("module", ["llvmlite", "numba"])
+@pytest.mark.parametrize("error", ["OSError('wrong ELF class')", "RuntimeError('broken')", "ImportError('no')"])
+def test_a_compiler_that_cannot_be_loaded_is_a_refusal(module: str, error: str, tmp_path: Path) -> None:
+    finder = f"""
+import sys
+class Broken:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {module!r}:
+            raise {error}
+sys.meta_path.insert(0, Broken())
+"""
+    command = [sys.executable, "-c", finder + PROGRAM.format(engine="auto")]
+    environment = {**os.environ, "ACLNN_CACHE_DIR": str(tmp_path)}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.endswith("False\n")
+
+
+FORK_WHILE_COMPILING = """
+import os, threading, time
+from aclnn.kernels import jit
+begun, real = threading.Event(), jit._compile
+def slow(name, types):
+    begun.set()
+    return real(name, types)
+jit._compile = slow
+thread = threading.Thread(target=jit.load, args=("elu.backward", "FFFfffi"))
+thread.start()
+begun.wait()
+time.sleep({pause})
+child = os.fork()
+if child == 0:
+    jit.load("elu.backward", "FFFfffi"), jit.load("elu.forward", "FFfff")
+    os._exit(7)
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("pause", [0, 0.2])
+def test_a_child_of_a_process_that_compiles_can_compile(pause: float, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORK_WHILE_COMPILING.format(pause=pause)]
+    environment = {**os.environ, "ACLNN_CACHE_DIR": str(tmp_path)}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert ended.stdout == "7\n", ended.stderr
+
+
+def test_one_kernel_is_loaded_while_another_is_compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    works()  # it is in the folder now
+    jit._LOADED.clear()
+    may_end, real = threading.Event(), jit._compile
+
+    def waiting(name: str, types: str) -> bytes:
+        assert may_end.wait(60)
+        return real(name, types)
+
+    monkeypatch.setattr(jit, "_compile", waiting)
+    with ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(jit.load, "elu.forward", "FFfff")
+        quick = pool.submit(jit.load, NAME, TYPES)
+        assert quick.result(30).address
+        assert not slow.done()
+        may_end.set()
+        assert slow.result(60).address
 
 
 def test_an_unknown_symbol_is_an_exception_and_not_an_abort() -> None:

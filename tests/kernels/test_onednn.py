@@ -162,3 +162,21 @@ def test_recent_keeps_few_steps_but_always_the_newest() -> None:
     recent.get(99, lambda: 99)
     assert len(recent) == 1
     assert recent.get(99, lambda: -1) == 99
+
+
+FIRST_CALLS = """
+import threading, numpy as np, aclnn
+x, w = np.ones((4, 16, 28, 28), np.float32), np.ones((16, 16, 3, 3), np.float32)
+barrier, found = threading.Barrier(10), []
+def first():
+    barrier.wait()
+    found.append(aclnn.convolution(x, w, None, 1, 1, 1, False, 0, 1).tobytes())
+workers = [threading.Thread(target=first) for _ in range(10)]
+[w.start() for w in workers], [w.join() for w in workers]
+print(len(found), len(set(found)))
+"""
+
+
+def test_first_calls_of_ten_threads_share_one_library() -> None:
+    ended = subprocess.run([sys.executable, "-c", FIRST_CALLS], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("10 1\n", "")

@@ -12,8 +12,6 @@ import logging
 import os
 import re
 import tempfile
-import threading
-from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,6 +19,9 @@ from typing import Any
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.folder import private_folder
+from aclnn.base.once import Once, once
+from aclnn.base.status import reason
+from aclnn.kernels import isa
 from aclnn.kernels.entry import ENTRY, FUNCTION, Entry, entry_code, symbols
 from aclnn.kernels.strides import DATA
 
@@ -31,8 +32,7 @@ POINTER = {FLOAT32: "F", FLOAT16: "H", BFLOAT16: "B"}
 
 _NUMBA_TYPES = {"i": "int64", "f": "float32", "I": "int64", "F": "float32", "H": "int16", "B": "uint16"}
 _HERE = Path(__file__).parent
-_LOCK = threading.Lock()
-_LOADED: dict[str, Entry] = {}
+_LOADED: Once[str, Entry] = Once()
 _ALIVE: list[Any] = []  # what owns the loaded code
 
 
@@ -50,10 +50,7 @@ def load(name: str, types: str) -> Entry:
     Types are one letter each: i int64, f float32; I, F, H, B pointers to int64, float32, float16, bfloat16.
     """
     key = f"{name}-{types}"
-    with _LOCK:
-        if key not in _LOADED:
-            _LOADED[key] = Entry(*_addresses(_object(name, types, key)))
-        return _LOADED[key]
+    return _LOADED.get(key, lambda: Entry(*_addresses(_object(name, types, key))))
 
 
 def _arrays(types: str) -> int:
@@ -76,8 +73,7 @@ def _object(name: str, types: str, key: str) -> bytes:
 
 
 def _compile(name: str, types: str) -> bytes:
-    import numba
-
+    numba = _numba()
     if numba.config.DISABLE_JIT:
         raise NoNativeCodeError("numba is disabled (NUMBA_DISABLE_JIT)")
     module, _, function = name.rpartition(".")
@@ -125,12 +121,14 @@ def _addresses(code: bytes) -> tuple[int, int]:
     return int(tracker[ENTRY]), int(tracker[FUNCTION])
 
 
-@cache
+@once
 def _llvm() -> Any:
     try:
         import llvmlite.binding as llvm
     except ImportError as error:
         raise NoNativeCodeError(f"numba is not installed ({error})") from error
+    except Exception as error:  # OSError, say, if its shared library does not fit this system
+        raise NoNativeCodeError(f"llvmlite cannot be loaded ({reason(error)})") from error
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
@@ -143,10 +141,26 @@ def _machine() -> Any:
     return target.create_target_machine(cpu=processor, features=features, opt=3, jit=True)
 
 
-@cache
+@once
 def _host() -> tuple[str, str]:
+    """The processor that code is made for, and its features."""
     llvm = _llvm()
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return isa.target(llvm.get_host_cpu_name(), llvm.get_host_cpu_features())
+
+
+@once
+def _numba() -> Any:
+    """numba, told of the limit: it optimises for a processor before our own target machine sees the code."""
+    try:
+        import numba
+        from numba.core.registry import cpu_target
+    except Exception as error:  # numba refuses some versions of numpy with an ImportError, and may fail in other ways
+        raise NoNativeCodeError(f"numba cannot be imported ({reason(error)})") from error
+    if isa.limit() is not None:
+        numba.config.CPU_NAME, numba.config.CPU_FEATURES = _host()
+        if cpu_target.target_context.codegen().magic_tuple()[1:] != _host():
+            raise NoNativeCodeError("numba compiled for this processor before ACLNN_MAX_ISA could limit it")
+    return numba
 
 
 def _need_half() -> None:
@@ -156,7 +170,7 @@ def _need_half() -> None:
         raise NoNativeCodeError("this processor has no float16 conversion")
 
 
-@cache
+@once
 def _fingerprint() -> str:
     """Everything the machine code depends on: sources, compilers, processor."""
     made_from = hashlib.sha256()

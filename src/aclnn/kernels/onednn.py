@@ -11,12 +11,13 @@ import os
 import weakref
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, files
 from typing import Any, NamedTuple
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.kernels import threads
+from aclnn.base.once import once
+from aclnn.kernels import isa, threads
 
 WHEEL = "onednn-cpu-gomp"
 OLDEST, BEYOND = (3, 2), (4, 0)
@@ -85,6 +86,9 @@ class Library:
         except (OSError, AttributeError) as error:
             raise OneDnnError(f"oneDNN cannot be loaded ({error})") from error
         self._check()
+        limit = isa.limit()
+        if limit is not None:
+            self.check(self.functions.dnnl_set_max_cpu_isa(limit.of_onednn))  # before anything asks for the processor
         self.limits = threads.Limits.of(self.functions)
         self.engine = self.made("engine_create", _CPU, 0)
         self.attributes, self.adding = self._attributes(), self._attributes()
@@ -151,7 +155,7 @@ class Library:
         return self._addresses[function]
 
 
-@cache
+@once
 def _found() -> Library | str:
     """The library, or why there is none."""
     try:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from ctypes import c_int, c_void_p
 from typing import Generic, NamedTuple, TypeVar
 
 from aclnn.base.dtype import FLOAT32
-from aclnn.kernels import onednn
+from aclnn.base.once import ProcessLock
+from aclnn.kernels import floating, onednn
 from aclnn.kernels.onednn import DST, SCRATCHPAD, SRC, WEIGHTS, Layout, Primitive
 from aclnn.kernels.strides import LINE, aligned
+from aclnn.kernels.threads import runtime
 
 
 class Arena:
@@ -138,15 +139,15 @@ class Recent(Generic[Made]):
     def __init__(self, steps: Callable[[Made], int], limit: int = 128, most_steps: int = MOST_BYTES // BYTES_OF_A_STEP):
         self._made: OrderedDict[Hashable, Made] = OrderedDict()
         self._steps, self._limit, self._most_steps = steps, limit, most_steps
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        with self._lock:
+        with self._lock():
             if key in self._made:
                 self._made.move_to_end(key)
                 return self._made[key]
         made = make()  # outside the lock: it may take long, and two threads may both do it
-        with self._lock:
+        with self._lock():
             self._made[key] = made
             while len(self._made) > self._limit or self._has_too_many_steps():
                 self._made.popitem(last=False)
@@ -204,6 +205,9 @@ class Session:
         """Executes every step, on the threads the program was made for; or leaves the last one to others."""
         lib = onednn.library()  # refuses after a fork
         execute = lib.functions.dnnl_primitive_execute
+        omp = runtime()
+        if omp is not None and self.program.threads > 1:
+            floating.clear_workers(omp.parallel, self.program.threads)
         with lib.limits.held_at(self.program.threads):
             for primitive, arguments in self.steps[:-1] if but_the_last else self.steps:
                 lib.check(execute(primitive.handle, self.stream, len(arguments), arguments))

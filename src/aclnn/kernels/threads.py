@@ -14,10 +14,10 @@ import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import NamedTuple
 
 from aclnn.base.geometry import Array
+from aclnn.base.once import once
 from aclnn.kernels.entry import Entry
 from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT
 from aclnn.kernels.strides import address
@@ -74,7 +74,7 @@ def _address_of(function: object) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
-@cache
+@once
 def runtime() -> Runtime | None:
     """libgomp, whoever loaded it first; None where there is none."""
     try:
