@@ -73,3 +73,8 @@ LOAD_TORCH = "import torch; torch.ones(300, 300) @ torch.ones(300, 300)"
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_beside_torch(place: str) -> None:
     assert kernels(**{place: LOAD_TORCH}) == {"numba", "onednn"}
+
+
+def test_workers_with_small_stacks() -> None:
+    """What a kernel sums up lies in the workspace: 229 KB on the stack once ended the process."""
+    assert kernels((), True, OMP_STACKSIZE="48k") == {"numba", "onednn"}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -60,6 +60,10 @@ class Once(Generic[Key, Made]):
                 made = make()
                 self._made.setdefault(key, made)  # the handler of a signal may have been faster
             return self._made[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        """The keys of what was made."""
+        return iter(list(self._made))
 
     def clear(self) -> None:
         """Forgets what was made."""

@@ -7,14 +7,15 @@ import ctypes
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels import jit
-from aclnn.kernels.nopython.agreed import CELL_LEVELS
+from aclnn.kernels.nopython.agreed import ADDITIONS
 from aclnn.kernels.registry import Prepared, Refusal, kernel
+from aclnn.kernels.strides import LINE
 from aclnn.kernels.threads import Launch, Work, worth
 
 FEW = 1024  # elements of a state: below, whole-array numpy takes a few microseconds, and no compiler has to be loaded
 PER_THREAD = 4096  # that pay for waking a thread
 COLUMNS = 64  # that a thread takes at least
-MOST_CELLS = 2 ** (CELL_LEVELS + 4)  # that can be summed
+COUNTERS = 14  # the argument of lstm_cell.backward that lies in the workspace
 FORWARD_TENSORS = (
     "inputGates",
     "hiddenGates",
@@ -37,26 +38,29 @@ def too_small(call: Call) -> str | None:
 def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     specs: list[TensorSpec | None] = [call[name] for name in TENSORS]
     cx: TensorSpec = call["cx"]
-    if cx.dtype not in jit.POINTER or cx.is_empty or cx.shape[0] >= MOST_CELLS:
-        return Refusal(f"it takes float32, float16 and bfloat16, no empty tensor, and fewer than {MOST_CELLS} cells")
+    if cx.dtype not in jit.POINTER or cx.is_empty:
+        return Refusal("it takes float32, float16 and bfloat16, and no empty tensor")
     for name, spec in zip(TENSORS, specs, strict=True):
         if spec is not None and spec.strides[1] != 1 and spec.shape[1] != 1:
             return Refusal(f"the columns of {name} do not lie side by side")
     try:
-        entry = jit.load("lstm_cell.backward", jit.POINTER[cx.dtype] * 8 + "Iiiiii")
+        entry = jit.load("lstm_cell.backward", jit.POINTER[cx.dtype] * 8 + "IiiiiiFi")
     except jit.NoNativeCodeError as reason:
         return Refusal(str(reason))
     (batch, hidden), bias = cx.shape, call["gradBiasOut"] if call["hasBias"] else None
     steps = [s.strides[0] if s is not None else 0 for s in specs] + [bias.strides[0] if bias is not None else 0]
     table = (ctypes.c_int64 * 8)(*steps)
     given = [call["gradHyOptional"] is not None, call["gradCOptional"] is not None, bias is not None]
-    arguments = [0] * 8 + [ctypes.addressof(table), batch, hidden, *map(int, given)]
+    levels = (batch // ADDITIONS + 1).bit_length() if bias is not None and batch >= ADDITIONS else 0
+    arguments = [0] * 8 + [ctypes.addressof(table), batch, hidden, *map(int, given), 0, levels]
     team = worth(cx.size, PER_THREAD, threads)
+    counters = 4 * 4 * levels * hidden + LINE if levels else 0
 
     def work() -> Work:
         return Work(entry, hidden, COLUMNS, arguments, team, table)
 
-    return Prepared(lambda: Launch(work, range(8) if None in (*specs, bias) else None))
+    places = range(8) if None in (*specs, bias) else None
+    return Prepared(lambda: Launch(work, places, COUNTERS if levels else None), counters)
 
 
 @kernel("aclnnThnnFusedLstmCell", "numba", engine="fast", too_small=too_small)

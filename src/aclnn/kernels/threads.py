@@ -20,7 +20,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.once import once
 from aclnn.kernels.entry import Entry
 from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT
-from aclnn.kernels.strides import address
+from aclnn.kernels.strides import address, aligned
 
 _NAME = "libgomp.so.1"
 _process = os.getpid()
@@ -138,26 +138,28 @@ class Work:
 
 class Launch:
     """A run that is one piece of work, whose first arguments are where tensors lie: all of them, or those at `places`;
-    0 for none."""
+    0 for none. The argument `scratch`, if there is one, is where the workspace's first cache line begins."""
 
-    def __init__(self, make: Callable[[], Work], places: Sequence[int] | None = None):
-        self._make, self._places = make, places
+    def __init__(self, make: Callable[[], Work], places: Sequence[int] | None = None, scratch: int | None = None):
+        self._make, self._places, self._scratch = make, places, scratch
         self._work = make()
-        alone = places is None and self._work.threads == 1
+        alone = places is None and scratch is None and self._work.threads == 1
         self.function = self._work.entry.on_arrays(self._work.block, self._work) if alone else None
 
     def __call__(self, workspace: Array | None, *tensors: Array | None) -> None:
-        self._point(self._work, tensors)
+        self._point(self._work, workspace, tensors)
         self._work.run()
 
     def bound(self, workspace: Array | None, *tensors: Array | None) -> Callable[[], None]:
         """The same on these tensors, which it keeps alive, for good: no address is looked up again."""
         work = self._make()
-        work.tensors = tensors
-        self._point(work, tensors)
+        work.tensors = (workspace, *tensors)
+        self._point(work, workspace, tensors)
         return work.run
 
-    def _point(self, work: Work, tensors: Sequence[Array | None]) -> None:
+    def _point(self, work: Work, workspace: Array | None, tensors: Sequence[Array | None]) -> None:
+        if self._scratch is not None and workspace is not None:
+            work.point(self._scratch, aligned(address(workspace)))
         used = tensors if self._places is None else [tensors[i] for i in self._places]
         for i, tensor in enumerate(used, FIRST_ARGUMENT):
             work.block[i] = 0 if tensor is None else address(tensor)

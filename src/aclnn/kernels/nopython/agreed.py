@@ -7,7 +7,7 @@ FIRST_ARGUMENT = 4  # of a block: before it are items, chunk and two addresses; 
 COLUMN_TILE = 128  # columns that sums.down_columns does together
 PRODUCT_TILE = 64  # columns that lstm.row_product does together
 CELL_TILE = 512  # columns that lstm_cell.backward does together
-CELL_LEVELS = 28  # of its sums: 2^28 runs of 16 cells
+ADDITIONS = 16  # in a row, in sums
 
 # A tile of products.turned: what it is wide in a and in b, and how many rows are packed at a time.
 TILE_ROWS, TILE_COLUMNS, TILE_DEPTH = 6, 64, 448

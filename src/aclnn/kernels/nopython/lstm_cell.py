@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba.extending import register_jitable
 
-from aclnn.kernels.nopython.agreed import CELL_LEVELS, CELL_TILE
+from aclnn.kernels.nopython.agreed import ADDITIONS, CELL_TILE
 from aclnn.kernels.nopython.arithmetic import fma, sigmoid, tanh, use_widest_vectors
 from aclnn.kernels.nopython.half import floats, read, write
-from aclnn.kernels.nopython.sums import ADDITIONS, clear, counter_add, counter_total
+from aclnn.kernels.nopython.sums import clear, counter_add, counter_total
+from aclnn.kernels.nopython.tiles import shifted
 
 ONE, ZERO = np.float32(1), np.float32(0)
 SUMS = 4 * CELL_TILE  # of the four gates, side by side
-SUM_LEVELS = CELL_LEVELS * SUMS
 
 
 def backward(
@@ -33,16 +34,20 @@ def backward(
     has_h: int,
     has_c: int,
     has_bias: int,
+    counters: Any,
+    levels: int,
 ) -> None:
     """Items are columns of the whole batch; steps[8]: from cell to cell in each tensor, and of the bias.
 
-    The bias adds up the unrounded gradients, in runs as nopython.sums does. Tiles are wide: fifteen streams that change
-    pages every few lines defeat prefetching (64 columns took 1.4 times as long as 512).
+    The bias adds up the unrounded gradients, in runs as nopython.sums does; `counters` has 4·levels elements for every
+    column, levels is 0 if there is but one run. Tiles are wide: fifteen streams that change pages every few lines
+    defeat prefetching (64 columns took 1.4 times as long as 512).
     """
     use_widest_vectors()
-    sums, counter = floats(SUMS), floats(SUM_LEVELS)
+    sums = floats(SUMS)
     for first in range(lo, hi, CELL_TILE):
         count = min(CELL_TILE, hi - first)
+        counter = shifted(counters, 4 * levels * first)
         clear(sums, SUMS)
         for b in range(batch):
             at = (b * steps[0] + first, b * steps[1] + first, b * steps[2] + first, b * steps[3] + first)
@@ -65,15 +70,30 @@ def backward(
                 sums[CELL_TILE + j] += of_f
                 sums[2 * CELL_TILE + j] += of_g
                 sums[3 * CELL_TILE + j] += of_o
-            if has_bias and (b + 1) % ADDITIONS == 0:
-                counter_add(counter, b // ADDITIONS, sums, SUMS)
+            if levels and (b + 1) % ADDITIONS == 0:
+                add_run(counter, b // ADDITIONS, sums, levels, count)
                 clear(sums, SUMS)
+        if levels:
+            add_run(counter, batch // ADDITIONS, sums, levels, count)
+            add_up(counter, batch // ADDITIONS + 1, sums, levels, count)
         if has_bias:
-            counter_add(counter, batch // ADDITIONS, sums, SUMS)
-            counter_total(counter, batch // ADDITIONS + 1, sums, SUMS)
             for gate in range(4):
                 for j in range(count):
                     write(grad_bias, (gate * hidden + first + j) * steps[7], sums[gate * CELL_TILE + j])
+
+
+@register_jitable
+def add_run(counter: Any, runs: int, sums: Any, levels: int, count: int) -> None:
+    """One more run for the counters of the four gates."""
+    for gate in range(4):
+        counter_add(shifted(counter, gate * levels * count), runs, shifted(sums, gate * CELL_TILE), count)
+
+
+@register_jitable
+def add_up(counter: Any, runs: int, sums: Any, levels: int, count: int) -> None:
+    """What the counters of the four gates have together."""
+    for gate in range(4):
+        counter_total(shifted(counter, gate * levels * count), runs, shifted(sums, gate * CELL_TILE), count)
 
 
 def forward(

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from aclnn.kernels.nopython.agreed import COLUMN_TILE
+from aclnn.kernels.nopython.agreed import ADDITIONS, COLUMN_TILE
 from aclnn.kernels.nopython.arithmetic import use_widest_vectors
 from aclnn.kernels.nopython.half import floats, read, write
 from aclnn.kernels.nopython.walk import row_start
 
-ADDITIONS = 16  # in a row
 LANES = 64  # sums kept side by side along a row
 LEVELS = 40  # of the counter: 2^40 runs
 COLUMN_LEVELS = LEVELS * COLUMN_TILE
