@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import platform
+import re
+import shutil
+import subprocess
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +29,7 @@ BACKWARD = [op for op in ops.all_ops() if op.name.endswith("Backward")]
 CASES = [pytest.param(c, id=f"{op.name}-{i}-{c.note}") for op in BACKWARD for i, c in enumerate(ops.cases(op))]
 REASONS = ("it takes", "empty", "do not lie side by side", "none is wanted", "gradBias alone", "one of float32")
 
+MOST_STACK = 2**15  # bytes: workers may have 64 KB (OMP_STACKSIZE)
 NAMES = [f"{c.op.python}-{i}" for i, c in enumerate(LARGE)]
 
 
@@ -119,3 +125,15 @@ def test_the_set_of_compiled_signatures_is_closed() -> None:
     assert set(jit._LOADED) == before
     letters = {key.rpartition("-")[2] for key in before}
     assert all(set(types) <= set("ifIFHB") for types in letters)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or not shutil.which("objdump"), reason="reads x86-64 code")
+def test_no_kernel_needs_much_stack(tmp_path: Path) -> None:
+    for case in LARGE:
+        assert_sound(case, "fast")
+    for key in jit._LOADED:
+        name, _, types = key.rpartition("-")
+        (tmp_path / "code.o").write_bytes(jit._object(name, types, key))
+        code = subprocess.run(["objdump", "-d", tmp_path / "code.o"], capture_output=True, text=True, check=True).stdout
+        frames = [int(size, 16) for size in re.findall(r"sub +\$(0x[0-9a-f]+),%rsp", code)]
+        assert max(frames, default=0) <= MOST_STACK, key
