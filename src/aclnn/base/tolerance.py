@@ -62,8 +62,8 @@ def allowed_error(exact: Array, terms: Terms, precision: Precision) -> Array:
 def error_ratio(result: Array, exact: Array, terms: Terms, precision: Precision) -> Array:
     """|result − exact| in units of the allowed error, element by element: at most 1 is sound.
 
-    NaN belongs where the exact value is NaN, and Inf of the same sign where it is Inf or beyond the range of the
-    result: 0 marks agreement, inf the rest. Where Σ|terms| leaves the range of the compute dtype an intermediate may
+    NaN belongs where the exact value is NaN, and Inf where a number within the allowed error is beyond the range of the
+    result on that side: 0 marks agreement, inf the rest. Where Σ|terms| leaves the range of the compute dtype an intermediate may
     have overflowed, so anything that is not finite is sound there; where it is NaN (base.ranges), also instead of Inf.
     """
     got, want = np.asarray(result).astype(np.float64), np.asarray(exact).astype(np.float64)
@@ -71,10 +71,10 @@ def error_ratio(result: Array, exact: Array, terms: Terms, precision: Precision)
     with np.errstate(all="ignore"):
         allowed = allowed_error(want, terms, precision)
         ratio = np.abs(got - want) / allowed
-        may_be_infinite = np.abs(want) + allowed > precision.largest
+        may_be_infinite = np.sign(got) * want + allowed > precision.largest  # the sign of Inf is the result's own
         may_overflow = np.isfinite(want) & ~(total < float(precision.compute.limits.max))
         agrees = np.isnan(got) & np.isnan(want)
-        agrees |= np.isinf(got) & may_be_infinite & (np.sign(got) == np.sign(want))
+        agrees |= np.isinf(got) & may_be_infinite
         agrees |= ~np.isfinite(got) & may_overflow
         agrees |= np.isnan(total) & (np.isfinite(want) | (np.isinf(want) & ~np.isfinite(got)))
         ratio = np.where(agrees, 0.0, np.where(np.isnan(ratio), np.inf, ratio))
