@@ -15,7 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 import aclnn
-from aclnn.base.folder import private_folder
+from aclnn.base.folder import PrivateFolder
 from aclnn.capi import build, interpreter, prefix
 from aclnn.cli import cxx, flags
 from tests.doors.toolchain import PROGRAMS, built, needs_compiler, run_program
@@ -144,11 +144,11 @@ def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_the_folder_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path / "cache"))
-    made = private_folder("capi")
+    made = PrivateFolder("capi").path
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
     made.chmod(0o777)
     with pytest.raises(OSError, match="only its user can write to"):
-        private_folder("capi")
+        PrivateFolder("capi")
     with pytest.raises(aclnn.AclnnError, match="has no place to live"):
         build.build()
 

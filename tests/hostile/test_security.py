@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.base.folder import private_folder
 from aclnn.golden import containers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,36 +60,6 @@ def test_pickle_is_not_even_imported(path: Path) -> None:
         elif isinstance(node, ast.ImportFrom):
             found.add((node.module or "").partition(".")[0])
     assert not found & modules
-
-
-def test_caches_are_for_their_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path / "cache"))
-    old = os.umask(0)
-    try:
-        folder = private_folder("kernels")
-    finally:
-        os.umask(old)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    folder.chmod(0o777)
-    with pytest.raises(OSError, match="only its user can write"):
-        private_folder("kernels")
-
-
-def test_a_cache_behind_a_link_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path))
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    (tmp_path / "kernels").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="only its user can write"):
-        private_folder("kernels")
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make folders of others")
-def test_a_cache_of_someone_else_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path))
-    (tmp_path / "kernels").mkdir(mode=0o700)
-    os.chown(tmp_path / "kernels", 12345, 12345)
-    with pytest.raises(OSError, match="only its user can write"):
-        private_folder("kernels")
 
 
 HOSTILE_NAME = "<script>alert(1)</script>\"'&=cmd|' /C calc'!A0"

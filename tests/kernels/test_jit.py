@@ -145,7 +145,7 @@ def _read_only(*args: object, **more: object) -> None:
 
 
 def test_a_folder_that_turns_read_only_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.mkstemp", _read_only)
+    monkeypatch.setattr(os, "replace", _read_only)
     works()
     assert list(folder.iterdir()) == []
 

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from aclnn._version import __version__
-from aclnn.base.folder import private_folder
+from aclnn.base.folder import PrivateFolder
 from aclnn.base.status import AclnnError, Status, reason
 from aclnn.capi import interpreter, prefix
 from aclnn.capi.interpreter import Interpreter
@@ -47,7 +47,7 @@ def build(progress: Progress | None = None) -> Path:
     if not python.library:
         raise _cannot(interpreter.missing_libpython())
     try:
-        home = private_folder("capi")
+        home = PrivateFolder("capi").path
     except OSError as error:
         raise _cannot(f"the C++ library has no place to live: {error}.") from error
     made = home / _key(python)
@@ -64,7 +64,7 @@ def build(progress: Progress | None = None) -> Path:
 def is_built() -> bool:
     """Whether `build` would return at once."""
     try:
-        return (private_folder("capi") / _key(interpreter.current())).exists()
+        return (PrivateFolder("capi").path / _key(interpreter.current())).exists()
     except OSError:
         return False
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import re
-import tempfile
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.base.folder import private_folder
+from aclnn.base.folder import PrivateFolder
 from aclnn.base.once import Once, once
 from aclnn.base.status import reason
 from aclnn.kernels import isa
@@ -185,11 +183,11 @@ def _fingerprint() -> str:
     return made_from.hexdigest()[:16]
 
 
-def _folder() -> Path | None:
+def _folder() -> PrivateFolder | None:
     """Our folder of machine code; None if there is none that only we can write to."""
     fingerprint = _fingerprint()
     try:
-        return private_folder(fingerprint)
+        return PrivateFolder(fingerprint)
     except OSError as error:
         refused = error.errno is None  # not by the operating system: it is there, but others can write to it
         log.log(logging.WARNING if refused else logging.DEBUG, "%s; kernels are compiled anew", error)
@@ -200,23 +198,17 @@ def _digest(key: str, code: bytes) -> bytes:
     return hashlib.sha256(f"{_fingerprint()} {key}\n".encode() + code).digest()
 
 
-def _read(folder: Path, key: str) -> bytes | None:
+def _read(folder: PrivateFolder, key: str) -> bytes | None:
     """The code behind its digest; a damaged, foreign or unreadable file counts as absent."""
     try:
-        raw = (folder / key).read_bytes()
+        raw = folder.read(key)
     except OSError:
         return None
     return raw[32:] if raw[:32] == _digest(key, raw[32:]) else None
 
 
-def _write(folder: Path, key: str, code: bytes) -> None:
-    name = None
+def _write(folder: PrivateFolder, key: str, code: bytes) -> None:
     try:
-        handle, name = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(_digest(key, code) + code)
-        os.replace(name, folder / key)  # whole or not at all, whoever else is writing
+        folder.write(key, _digest(key, code) + code)
     except OSError as error:
         log.debug("kernel cache not written: %s", error)
-        if name is not None:
-            Path(name).unlink(missing_ok=True)  # a full disk is not made fuller by every process
