@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -151,6 +153,104 @@ def test_the_folder_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         PrivateFolder("capi")
     with pytest.raises(aclnn.AclnnError, match="has no place to live"):
         build.build()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A cache of its own, and a compiler that is done at once: it writes what it is told to, nothing more."""
+    script = tmp_path / "compiler"
+    script.write_text('#!/bin/sh\nfor last; do :; done\n[ "$last" = --version ] || echo ours > "$last"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("CXX", str(script))
+    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path / "cache"))
+    build._compiler_version.cache_clear()
+    monkeypatch.setattr(interpreter, "libpython", lambda: "/somewhere/libpython.so")
+    yield tmp_path / "cache" / "capi"
+    build._compiler_version.cache_clear()
+
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the C door needs Linux")
+
+
+def library_in(made: Path) -> str:
+    return (made / "lib64" / prefix.LIBRARY).read_text()
+
+
+@linux_only
+@pytest.mark.parametrize("umask", [0, 0o002])
+def test_nobody_else_can_write_to_what_was_built(quick: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        made = build.build()
+    finally:
+        os.umask(before)
+    everything = [quick.parent, quick, *quick.rglob("*")]
+    assert made / "lib64" / prefix.LIBRARY in everything
+    assert [p for p in everything if not p.is_symlink() and p.stat().st_mode & 0o022] == []
+
+
+@linux_only
+@pytest.mark.parametrize("planted", ["a link", "a file", "a folder others can write to"])
+def test_a_prefix_that_is_not_ours_is_built_anew(quick: Path, planted: str, tmp_path: Path) -> None:
+    made = build.build()
+    foreign = tmp_path / "foreign"
+    made.rename(foreign)
+    (foreign / "lib64" / prefix.LIBRARY).write_text("foreign")
+    if planted == "a link":
+        made.symlink_to(foreign)
+    elif planted == "a file":
+        made.write_text("foreign")
+    else:
+        shutil.copytree(foreign, made, symlinks=True)
+        made.chmod(0o777)
+    assert not build.is_built()
+    assert build.build() == made
+    assert build.is_built()
+    assert library_in(made) == "ours\n"
+    assert library_in(foreign) == "foreign"
+    assert sorted(p.name for p in quick.iterdir()) == sorted(["lock", made.name])
+
+
+@linux_only
+def test_a_link_in_the_place_of_the_lock_is_not_followed(quick: Path, tmp_path: Path) -> None:
+    PrivateFolder("capi")
+    (tmp_path / "precious").write_text("precious")
+    (quick / "lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(aclnn.AclnnError, match=r"cannot be kept in .*capi: OSError: .*symbolic links"):
+        build.build()
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+@linux_only
+@pytest.mark.parametrize("when", ["while it builds", "when it is built"])
+def test_a_cache_that_changes_places_is_not_handed_out(quick: Path, when: str) -> None:
+    """What others put in the place of a parent is neither written to nor named as ours."""
+    cache, ours = quick.parent, quick.parent.with_name("ours")
+
+    def exchange(done: int, total: int) -> None:
+        if done == (1 if when == "while it builds" else total):
+            cache.rename(ours)
+            (cache / "capi").mkdir(parents=True)
+
+    with pytest.raises(aclnn.AclnnError, match=r"cannot be kept in|others can rename"):
+        build.build(exchange)
+    assert list((cache / "capi").iterdir()) == []
+    (made,) = [p for p in (ours / "capi").iterdir() if p.name != "lock"]
+    assert library_in(made) == "ours\n"
+
+
+@linux_only
+def test_what_killed_builds_left_is_swept(quick: Path) -> None:
+    program = (
+        "import os, signal, sys; from aclnn.capi import build, interpreter\n"
+        "interpreter.libpython = lambda: '/somewhere/libpython.so'\n"
+        "build.build(lambda done, total: done < 2 or os.kill(os.getpid(), signal.SIGKILL))"
+    )
+    assert subprocess.run([sys.executable, "-c", program]).returncode == -signal.SIGKILL
+    (left,) = quick.glob("building-*")
+    assert list(left.glob("work/*.o"))
+    made = build.build()
+    assert sorted(p.name for p in quick.iterdir()) == sorted(["lock", made.name])
 
 
 def test_the_recorded_header_takes_any_path() -> None:

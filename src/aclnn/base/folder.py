@@ -110,6 +110,15 @@ class PrivateFolder:
         return str(self.path / name) if folder is None else name
 
 
+def is_private(folder: Path) -> bool:
+    """Whether this is a folder, no link to one, that only its user can write to."""
+    try:
+        _check(folder.lstat(), stat.S_ISDIR, folder)
+    except OSError:
+        return False
+    return True
+
+
 def _check(found: os.stat_result, is_kind: Callable[[int], bool], path: Path) -> None:
     """Raises OSError unless this user alone can have written to what was opened."""
     if not hasattr(os, "geteuid"):

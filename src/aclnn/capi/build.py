@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from aclnn._version import __version__
-from aclnn.base.folder import PrivateFolder
+from aclnn.base.folder import PrivateFolder, is_private
 from aclnn.base.status import AclnnError, Status, reason
 from aclnn.capi import interpreter, prefix
 from aclnn.capi.interpreter import Interpreter
@@ -37,6 +37,8 @@ LINK = (
     "-ldl",
 )
 
+_UNFINISHED = "building-"
+
 Progress = Callable[[int, int], None]
 """Called with the number of files compiled so far and of all files."""
 
@@ -47,24 +49,30 @@ def build(progress: Progress | None = None) -> Path:
     if not python.library:
         raise _cannot(interpreter.missing_libpython())
     try:
-        home = PrivateFolder("capi").path
+        home = PrivateFolder("capi")
     except OSError as error:
         raise _cannot(f"the C++ library has no place to live: {error}.") from error
-    made = home / _key(python)
+    made = home.path / _key(python)
     try:
-        if not made.exists():
-            with _only_one(home):
-                if not made.exists():  # nobody else was faster
-                    _build_into(made, python, progress or (lambda done, total: None))
+        with _anchored(home) as here:
+            kept = here / made.name
+            if not is_private(kept):
+                with _only_one(here):
+                    _sweep(here)
+                    if not is_private(kept):  # nobody else was faster
+                        _build_into(kept, made, python, progress or (lambda done, total: None))
+            if not made.samefile(kept):
+                raise _cannot(f"{made} is not what was built there; others can rename the folders above it.")
     except OSError as error:
-        raise _cannot(f"the C++ library cannot be written to {home}: {reason(error)}.") from error
+        raise _cannot(f"the C++ library cannot be kept in {home.path}: {reason(error)}.") from error
     return made
 
 
 def is_built() -> bool:
     """Whether `build` would return at once."""
     try:
-        return (PrivateFolder("capi").path / _key(interpreter.current())).exists()
+        with _anchored(PrivateFolder("capi")) as here:
+            return is_private(here / _key(interpreter.current()))
     except OSError:
         return False
 
@@ -96,9 +104,16 @@ def recorded(python: Interpreter) -> str:
     return "#pragma once\n" + "\n".join(lines) + "\n"
 
 
-def _build_into(made: Path, python: Interpreter, progress: Progress) -> None:
+@contextmanager
+def _anchored(home: PrivateFolder) -> Iterator[Path]:
+    """A path to the folder that stays right whoever renames what is above it, also for the compiler."""
+    with home.opened() as folder:
+        yield Path(f"/proc/{os.getpid()}/fd/{folder}")
+
+
+def _build_into(kept: Path, made: Path, python: Interpreter, progress: Progress) -> None:
     """Everything in a folder beside the final one, then one rename: there is a whole prefix or none."""
-    with tempfile.TemporaryDirectory(prefix="building-", dir=made.parent) as scratch:
+    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=kept.parent) as scratch:
         work, whole = Path(scratch) / "work", Path(scratch) / "prefix"
         work.mkdir()
         (work / "recorded.h").write_text(recorded(python), encoding="utf-8")
@@ -107,7 +122,23 @@ def _build_into(made: Path, python: Interpreter, progress: Progress) -> None:
         objects = _compile_all(work, progress)
         _run([*compiler(), *map(str, objects), *LINK, "-o", str(whole / "lib64" / "libascendcl.so")])
         prefix.write(whole, made, __version__)
-        os.rename(whole, made)
+        _for_the_owner_alone(whole)
+        if os.path.lexists(kept):  # not private, else it would have served
+            os.rename(kept, Path(scratch) / "refused")
+        os.rename(whole, kept)
+
+
+def _for_the_owner_alone(whole: Path) -> None:
+    """Whatever the umask was: nobody else can write to what programs load."""
+    for path in (whole, *whole.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode & ~0o022)
+
+
+def _sweep(here: Path) -> None:
+    """Removes what killed builds left; they held the lock that is ours now."""
+    for dead in here.glob(f"{_UNFINISHED}*"):
+        shutil.rmtree(dead, ignore_errors=True)
 
 
 def _compile_all(work: Path, progress: Progress) -> list[Path]:
@@ -150,11 +181,14 @@ def _compiler_version() -> str:
 
 
 @contextmanager
-def _only_one(home: Path) -> Iterator[None]:
+def _only_one(here: Path) -> Iterator[None]:
     """Lets one process build at a time; the others then find what it built."""
-    with (home / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    lock = os.open(here / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
 
 
 def _quoted(text: str) -> str:
