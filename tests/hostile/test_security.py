@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.golden import containers
+from aclnn.golden import batch
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "src" / "aclnn").rglob("*.py"))
@@ -86,16 +86,21 @@ def test_a_page_loads_nothing_from_the_network(tmp_path: Path) -> None:
         assert reference not in page
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    target = tmp_path / "x.npz"
-    target.write_text("before")
+def test_a_link_in_the_place_of_a_report_is_replaced(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    for suffix in (".html", ".csv", ".json", ".xml", ".xlsx"):
+        (tmp_path / f"r{suffix}").symlink_to(precious)
+        hostile_comparison(tmp_path).save(tmp_path / f"r{suffix}", "en")
+        assert not (tmp_path / f"r{suffix}").is_symlink()
+    assert precious.read_text() == "precious"
 
-    def fail_half_way() -> None:
-        with containers.whole_file(target) as part:
-            part.write_text("half")
-            raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
-        fail_half_way()
-    assert target.read_text() == "before"
-    assert [p.name for p in tmp_path.iterdir()] == ["x.npz"]
+def test_a_link_in_the_place_of_results_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("op,sizes\naclnnEluBackward,shape=2x3\n")
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / batch.RESULTS).symlink_to(tmp_path / "precious")
+    assert len(list(batch.run_table(tmp_path / "table.csv", batch.Options(out=tmp_path / "out")))) == 1
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert len((tmp_path / "out" / batch.RESULTS).read_text().splitlines()) == 2

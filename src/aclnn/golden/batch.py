@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from aclnn.base.files import whole_file
 from aclnn.base.product import DEFAULT
 from aclnn.base.status import invalid
 from aclnn.golden.casefile import save_case
@@ -163,8 +164,8 @@ def _prepare(out: Path, resume: bool) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         if not resume or not (out / RESULTS).exists():
-            with (out / RESULTS).open("w", newline="", encoding="utf-8") as file:
-                csv.writer(file).writerow(f.name for f in fields(Result))
+            with whole_file(out / RESULTS) as file:
+                file.write((",".join(f.name for f in fields(Result)) + "\r\n").encode())
     except OSError as error:
         raise invalid(f"results cannot be written to {out}: {error}.") from None
 

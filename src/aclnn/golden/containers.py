@@ -14,12 +14,13 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import BFLOAT16, DType
+from aclnn.base.files import whole_file
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, invalid
 
@@ -280,36 +281,22 @@ SUFFIXES = tuple(_READERS)
 
 def write(path: Path, contents: Contents) -> None:
     """Writes .npz or .safetensors, whole or not at all. Types numpy cannot store are written as raw integers."""
-    writers: dict[str, Callable[[Path, Contents], None]] = {".npz": _write_npz, ".safetensors": _write_safetensors}
+    writers: dict[str, Callable[[BinaryIO, Contents], None]] = {".npz": _write_npz, ".safetensors": _write_safetensors}
     writer = writers.get(path.suffix.lower())
     if writer is None:
         raise invalid(f"{path} has the suffix {path.suffix!r}; it must be .npz or .safetensors.")
-    with whole_file(path) as part:
-        writer(part, contents)
+    with whole_file(path) as file:
+        writer(file, contents)
 
 
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A path to write to that becomes `path` when the block ends well, and vanishes when it does not."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield part
-        os.replace(part, path)
-    except OSError as error:
-        raise invalid(f"{path} cannot be written: {(error.strerror or str(error)).lower()}.") from None
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _write_npz(path: Path, contents: Contents) -> None:
+def _write_npz(file: BinaryIO, contents: Contents) -> None:
     arrays = {name: storable(array) for name, array in contents.arrays.items()}
     if contents.case is not None:
         arrays[CASE_KEY] = np.array(contents.case)
-    with path.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+    np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def _write_safetensors(path: Path, contents: Contents) -> None:
+def _write_safetensors(file: BinaryIO, contents: Contents) -> None:
     header: dict[str, Any] = {} if contents.case is None else {"__metadata__": {CASE_KEY: contents.case}}
     end = 0
     for name, array in contents.arrays.items():
@@ -318,10 +305,9 @@ def _write_safetensors(path: Path, contents: Contents) -> None:
         header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [begin, end]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with path.open("wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for array in contents.arrays.values():
-            file.write(np.ascontiguousarray(array).tobytes())
+    file.write(struct.pack("<Q", len(text)) + text)
+    for array in contents.arrays.values():
+        file.write(np.ascontiguousarray(array).tobytes())
 
 
 def known_dtype(array: Array, name: str) -> DType:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from xml.etree import ElementTree
 
+from aclnn.base.files import whole_file
 from aclnn.base.status import invalid
 from aclnn.golden import page
-from aclnn.golden.containers import whole_file
 from aclnn.golden.metrics import Measured
 from aclnn.golden.result import ERROR, FAIL, SKIPPED, Comparison, OutputReport
 
@@ -30,8 +31,8 @@ def save(found: Comparison, path: Path, lang: str = "en") -> list[Path]:
             raise invalid(f"{path} cannot be made: {(error.strerror or str(error)).lower()}.") from None
         return [written for name in _IN_FOLDER for written in save(found, path / name, lang)]
     check_suffix(path)
-    with whole_file(path) as part:
-        _WRITERS[path.suffix.lower()](found, part, lang)
+    with whole_file(path) as file:
+        _WRITERS[path.suffix.lower()](found, file, lang)
     return [path]
 
 
@@ -83,17 +84,18 @@ def _numbers(found: Measured) -> dict[str, Any]:
     return dict(zip(_NUMBERS, values, strict=True))
 
 
-def _save_csv(found: Comparison, path: Path, lang: str) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = [row(r) for r in found.reports]
-        writer = csv.DictWriter(file, rows[0] if rows else ["case"])
-        writer.writeheader()
-        writer.writerows(rows)
+def _save_csv(found: Comparison, file: BinaryIO, lang: str) -> None:
+    rows = [row(r) for r in found.reports]
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, rows[0] if rows else ["case"])
+    writer.writeheader()
+    writer.writerows(rows)
+    file.write(text.getvalue().encode())
 
 
-def _save_json(found: Comparison, path: Path, lang: str) -> None:
+def _save_json(found: Comparison, file: BinaryIO, lang: str) -> None:
     text = json.dumps(_finite(as_json(found)), indent=1, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    file.write(f"{text}\n".encode())
 
 
 def as_json(found: Comparison) -> dict[str, Any]:
@@ -139,7 +141,7 @@ def _finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _save_junit(found: Comparison, path: Path, lang: str) -> None:
+def _save_junit(found: Comparison, file: BinaryIO, lang: str) -> None:
     kinds = {FAIL: "failure", ERROR: "error", SKIPPED: "skipped"}
     count = {kind: sum(r.status == kind for r in found.reports) for kind in kinds}
     suite = ElementTree.Element(
@@ -158,10 +160,10 @@ def _save_junit(found: Comparison, path: Path, lang: str) -> None:
             message = _NOT_IN_XML.sub("�", row(report)["remarks"])
             ElementTree.SubElement(case, kinds[report.status], message=message)
     ElementTree.indent(suite)
-    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+    ElementTree.ElementTree(suite).write(file, encoding="utf-8", xml_declaration=True)
 
 
-def _save_xlsx(found: Comparison, path: Path, lang: str) -> None:
+def _save_xlsx(found: Comparison, file: BinaryIO, lang: str) -> None:
     try:
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
@@ -178,18 +180,18 @@ def _save_xlsx(found: Comparison, path: Path, lang: str) -> None:
                 cell.data_type = "s"  # never a formula, whatever it begins with
             made.append(cell)
         sheet.append(made)
-    book.save(path)
+    book.save(file)
 
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, float) and not math.isfinite(value))
 
 
-def _save_html(found: Comparison, path: Path, lang: str) -> None:
-    path.write_text(page.render(found, lang), encoding="utf-8")
+def _save_html(found: Comparison, file: BinaryIO, lang: str) -> None:
+    file.write(page.render(found, lang).encode())
 
 
-_WRITERS: dict[str, Callable[[Comparison, Path, str], None]] = {
+_WRITERS: dict[str, Callable[[Comparison, BinaryIO, str], None]] = {
     ".html": _save_html,
     ".csv": _save_csv,
     ".json": _save_json,
