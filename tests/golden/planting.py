@@ -61,3 +61,11 @@ def planted(op: str, seed: int = 0, **sizes: Any) -> Planted:
 
 def report_of(found: Comparison, output: str) -> Any:
     return next(r for r in found.reports if r.output == output)
+
+
+def with_arrays(path: Path, **changed: Array | None) -> Path:
+    """A case file with arrays put in, or (None) taken out, whatever the case says."""
+    with np.load(path) as stored:
+        arrays = {**stored, **changed}
+    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+    return path

@@ -17,6 +17,7 @@ from aclnn.base.tolerance import allowed_error
 from aclnn.contract.cases import Case
 from aclnn.golden.compare import compare
 from aclnn.golden.sound import truths
+from aclnn.golden.standards import STANDARDS
 from tests.golden.planting import Planted, planted, report_of
 
 
@@ -168,19 +169,68 @@ def test_nan_in_an_input_belongs_in_the_output(tmp_path: Path) -> None:
     assert found.sound
 
 
-def test_nothing_but_nan_cannot_be_compared(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (3, 4)], ids=str)
+@pytest.mark.parametrize("fault", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("standard", STANDARDS)
+def test_nothing_but_nan_or_inf_is_a_mismatch(
+    standard: str, fault: float, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    run = planted("aclnnEluBackward", shape=shape)
+    wrong = np.full(shape, fault, np.float32)
+    by_case = run.compare(tmp_path, standard, gradInput=wrong)
+    for found in (by_case, compare(wrong, np.ones(shape, np.float32), standard=standard)):
+        assert [r.status for r in found.reports] == ["fail"]
+        assert found.sound is False
+        assert (found.exit_code(), found.exit_code(strict=True)) == (1, 1)
+        assert ("every element of the target is NaN" in str(found)) == bool(np.isnan(fault))
+        assert "repair the input" not in str(found)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_outputs_of_nan_alone_are_mismatches_of_every_operator(op: str, tmp_path: Path) -> None:
+    run = planted(op)
+    found = run.compare(tmp_path, **{a.name: _all_nan(run.arrays[a.name]) for a in run.op.outputs})
+    assert found.reports
+    assert {(r.status, r.sound) for r in found.reports} == {("fail", False)}
+    assert not any(r.hints for r in found.reports)
+    assert found.exit_code() == 1
+
+
+def _all_nan(value: Any) -> Any:
+    return (
+        [_all_nan(v) for v in value] if isinstance(value, list) else value is not None and np.full_like(value, np.nan)
+    )
+
+
+@pytest.mark.parametrize("standard", STANDARDS)
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_constant_is_wrong_where_the_golden_is_none(standard: str, value: float) -> None:
+    golden = np.linspace(-3, 3, 100, dtype=np.float32)
+    assert compare(np.full(100, value, np.float32), golden, standard=standard).exit_code() == 1
+    constant = np.full(100, value, np.float32)
+    assert compare(constant, constant.copy(), standard=standard).exit_code() == 0
+
+
+def test_a_golden_of_nan_alone_cannot_be_compared_with(tmp_path: Path) -> None:
     run = planted("aclnnEluBackward")
-    nan = np.full((3, 4), np.nan, np.float32)
-    for found in (
-        run.compare(tmp_path, gradInput=nan),
-        compare(nan, np.ones((3, 4), np.float32)),
-        compare(nan, nan),
-        compare(np.ones((3, 4), np.float32), nan),
-    ):
+    nan, ones = np.full((3, 4), np.nan, np.float32), np.ones((3, 4), np.float32)
+    path = run.save(tmp_path / "case.npz")
+    for found in (compare(ones, nan), compare(nan, nan), compare(path, nan)):
         assert found.exit_code() == 2
         assert not found.passed
-        assert "is NaN" in found.errors[0].why.en
+        assert found.errors[0].why.en == "every element of the golden is NaN"
         assert "repair the input" in str(found)
+    assert compare(path, nan).reports[0].sound
+    found = compare(run.save(tmp_path / "wrong.npz", gradInput=nan), nan)
+    assert (found.exit_code(), found.exit_code(strict=True)) == (2, 1)
+
+
+def test_a_golden_of_nan_alone_is_right_where_the_inputs_ask_for_it(tmp_path: Path) -> None:
+    run = planted("aclnnEluBackward", shape=(2,))
+    nan = np.full(2, np.nan, np.float32)
+    run.given["gradOutput"] = run.arrays["gradOutput"] = nan
+    assert compare(run.save(tmp_path / "case.npz", gradInput=nan), nan).exit_code(strict=True) == 0
+    assert compare(run.save(tmp_path / "case.npz", gradInput=np.ones_like(nan)), nan).exit_code() == 1
 
 
 def test_a_given_golden_decides_the_verdict_and_not_the_soundness(tmp_path: Path) -> None:
@@ -203,10 +253,7 @@ def test_arrays_and_operators_at_hand() -> None:
     found = compare({"gradInput": results[0] * 1.5}, op="aclnnConvolutionBackward", arguments=run.inputs())
     assert not found.passed
     assert [r.output for r in found.compared] == ["gradInput"]
-    assert {r.output: r.why.en for r in found.reports if r.status == "skipped"} == {
-        "gradWeight": "it is not in the target",
-        "gradBias": "it is not in the target",
-    }
+    assert {r.output for r in found.missing} == {"gradWeight", "gradBias"}
     with pytest.raises(aclnn.AclnnError, match="has 2 parts; convolution_backward has 3 outputs"):
         compare(results[:2], op="convolution_backward", arguments=run.inputs())
     with pytest.raises(aclnn.AclnnError, match="the golden has 2 parts"):
@@ -265,11 +312,15 @@ def test_what_cannot_be_compared(target: Any, golden: Any, options: dict[str, An
         compare(target, golden, **options)
 
 
-def test_names_that_only_one_side_has_are_skipped() -> None:
+def test_the_golden_says_which_arrays_must_be_there() -> None:
     a = np.ones(3, np.float32)
-    found = compare({"x": a, "y": a}, {"x": a, "z": a})
+    found = compare({"x": a, "y": a}, {"x": a})
     assert found.passed
     assert [(r.output, r.status) for r in found.reports] == [("x", "pass"), ("y", "skipped")]
+    found = compare({"x": a, "y": a}, {"x": a, "z": a})
+    assert found.exit_code() == 1
+    assert [(r.output, r.status) for r in found.reports] == [("z", "fail"), ("x", "pass"), ("y", "skipped")]
+    assert compare({"x": a, "y": a}, {"x": a, "z": a}, only=["x"]).exit_code() == 0
 
 
 def test_empty_outputs_pass(tmp_path: Path) -> None:

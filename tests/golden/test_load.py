@@ -121,10 +121,10 @@ def test_a_folder_of_cases_says_what_is_wrong_with_each(tmp_path: Path) -> None:
         "c_broken.npz": "error",
         "d_folder": "pass",
     }
-    assert found.exit_code() == 2
+    assert found.exit_code() == 1
     assert found.reports[0].status == "error"
-    (tmp_path / "c_broken.npz").unlink()
-    assert compare(tmp_path).exit_code() == 1
+    (tmp_path / "b_wrong.safetensors").unlink()
+    assert compare(tmp_path).exit_code() == 2
 
 
 def test_a_golden_folder_is_matched_by_name(tmp_path: Path) -> None:

@@ -17,12 +17,12 @@ from aclnn.golden import page, terminal
 from aclnn.golden.compare import compare
 from aclnn.golden.result import Comparison
 from tests.golden.faults import FAULTS
-from tests.golden.planting import planted
+from tests.golden.planting import planted, with_arrays
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
-    """A right output, a wrong one with a place, one with a hint, an error and a skipped one."""
+    """A right output, a wrong one with a place, one with a hint, an error, a missing one and a skipped one."""
     folder = tmp_path_factory.mktemp("cases")
     run = planted("aclnnConvolutionBackward", in_channels=8, out_channels=8, size=12, padding=1)
     off = run.arrays["gradWeight"].copy()
@@ -35,6 +35,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     nan = special.arrays["gradInput"].copy()
     nan[0, 0] = np.nan
     special.save(folder / "d_<b>&'\"=1+1.npz", gradInput=nan)
+    masked = planted("aclnnConvolutionBackward", output_mask=(True, False, True))
+    with_arrays(masked.save(folder / "e_mask.npz"), gradWeight=np.ones((8, 4, 3, 3), np.float32))
     return compare(folder)
 
 
@@ -46,6 +48,7 @@ def test_terminal_is_100_columns_worst_first_and_ends_with_what_to_do(found: Com
     cases = [line for line in lines if line.endswith(".npz")]
     assert cases[:4] == ["c_broken.npz", "d_<b>&'\"=1+1.npz", "a_place.npz", "b_hint.npz"]
     assert "only in kernel row 2" in str(found)
+    assert "  fail: it is not in the target" in str(found)
     assert "target NaN 1 Inf 0, golden NaN 0 Inf 0, 1 do not agree" in str(found)
     assert repr(found) == str(found)
 
@@ -69,7 +72,9 @@ def test_csv(found: Comparison, tmp_path: Path) -> None:
     assert wrong["shape"] == "8x8x3x3"
     assert int(wrong["misses"]) == 8 * 8 * 3
     assert "only in kernel row 2" in wrong["remarks"]
-    assert by_name["a_place.npz", "gradBias"]["verdict"] == "skipped"
+    missing, unasked = by_name["a_place.npz", "gradBias"], by_name["e_mask.npz", "gradWeight"]
+    assert (missing["verdict"], missing["sound"], missing["remarks"]) == ("fail", "no", "it is not in the target")
+    assert (unasked["verdict"], unasked["sound"]) == ("skipped", "")
     assert by_name["c_broken.npz", ""]["verdict"] == "error"
 
 
@@ -88,6 +93,9 @@ def test_json_is_strict_and_complete(found: Comparison, tmp_path: Path) -> None:
     assert hinted["hints"][0]["proof"]["en"] == "with HF32 inputs 100 % is in tolerance"
     assert sum(hinted["ulp_histogram"]) == hinted["elements"]
     assert hinted["listed_misses"][0]["index"] == [int(i) for i in hinted["worst_index"].split()]
+    missing = next(o for o in data["outputs"] if o["case"] == "a_place.npz" and o["output"] == "gradBias")
+    assert (missing["verdict"], missing["sound"]) == ("fail", False)
+    assert missing["why"] == {"en": "it is not in the target", "zh": "待测数据中没有该输出"}
     nan = next(o for o in data["outputs"] if o["special_misses"] == 1)
     assert nan["max_abs"] == "inf"
 
@@ -98,6 +106,9 @@ def test_junit(found: Comparison, tmp_path: Path) -> None:
     assert suite.get("tests") == str(len(found.reports))
     assert suite.get("errors") == "1"
     assert suite.get("skipped") == "1"
+    missing = next(c for c in suite if c.get("name") == "a_place.npz: gradBias").find("failure")
+    assert missing is not None
+    assert missing.get("message") == "it is not in the target"
     assert int(suite.get("failures", 0)) == sum(r.status == "fail" for r in found.reports)
     failure = next(c for c in suite if c.get("name") == "a_place.npz: gradWeight").find("failure")
     assert failure is not None
@@ -110,6 +121,8 @@ def test_xlsx(found: Comparison, tmp_path: Path) -> None:
     rows = list(openpyxl.load_workbook(path).active.values)
     assert len(rows) == len(found.reports) + 1
     assert rows[0][:4] == ("case", "operator", "output", "verdict")
+    missing = next(r for r in rows if r[0] == "a_place.npz" and r[2] == "gradBias")
+    assert (missing[3], missing[-1]) == ("fail", "it is not in the target")
 
 
 class Page(HTMLParser):
@@ -146,6 +159,8 @@ def test_html_is_one_file_with_pictures_in_two_languages(found: Comparison) -> N
     assert '<details class="output" open>' in text
     assert '<details class="output">' in text
     assert "[8, 8, 3, 3]</small>" in text
+    assert "it is not in the target" in text
+    assert "待测数据中没有该输出" in text
 
 
 def test_names_cannot_break_out_of_the_page(found: Comparison) -> None:

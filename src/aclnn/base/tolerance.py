@@ -63,8 +63,9 @@ def error_ratio(result: Array, exact: Array, terms: Terms, precision: Precision)
     """|result − exact| in units of the allowed error, element by element: at most 1 is sound.
 
     NaN belongs where the exact value is NaN, and Inf where a number within the allowed error is beyond the range of the
-    result on that side: 0 marks agreement, inf the rest. Where Σ|terms| leaves the range of the compute dtype an intermediate may
-    have overflowed, so anything that is not finite is sound there; where it is NaN (base.ranges), also instead of Inf.
+    result on that side: 0 marks agreement, inf the rest. Where Σ|terms| leaves the range of the compute dtype an
+    intermediate may have overflowed, so anything that is not finite is sound there; where it is NaN (base.ranges), also
+    instead of Inf.
     """
     got, want = np.asarray(result).astype(np.float64), np.asarray(exact).astype(np.float64)
     total = np.asarray(terms.total, np.float64)

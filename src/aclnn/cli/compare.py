@@ -47,6 +47,10 @@ def compare(
     shape: Annotated[str | None, typer.Option(help="The shape of a .bin file, such as 2x3x4.")] = None,
     product: Annotated[str | None, typer.Option(help="The product to check against.")] = None,
     hints: Annotated[bool, typer.Option(help="Find out why a wrong result is wrong.")] = True,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="An output to compare, others may be missing. Repeatable; default: all."),
+    ] = None,
     lang: Annotated[Lang, typer.Option("--lang", help="Language: en or zh.")] = Lang.en,
 ) -> None:
     """Compares an NPU result with the float64 reference of its own inputs, or with a golden.
@@ -61,7 +65,16 @@ def compare(
     arguments = given_arguments(ops.find(op), arg or []) if op else {}
     sizes = None if shape is None else _sizes(shape)
     found = compare_(
-        target, golden, dtype, standard, op=op, arguments=arguments, product=product, shape=sizes, hints=hints
+        target,
+        golden,
+        dtype,
+        standard,
+        op=op,
+        arguments=arguments,
+        product=product,
+        shape=sizes,
+        hints=hints,
+        only=only or None,
     )
     for path in out or ():
         for written in found.save(path, lang.value):

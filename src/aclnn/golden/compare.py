@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from aclnn.golden.explain import Wrong, explain
 from aclnn.golden.hypotheses import computed_as
 from aclnn.golden.load import Hand, Subject, subjects
 from aclnn.golden.metrics import Measured, measure
-from aclnn.golden.places import Map, map_of, where
+from aclnn.golden.places import map_of, where
 from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, Comparison, OutputReport, disagreement
 from aclnn.golden.slices import worst_slice
 from aclnn.golden.sound import Truth, truths
@@ -40,6 +41,7 @@ def compare(
     product: str | None = None,
     shape: Sequence[int] | None = None,
     hints: bool = True,
+    only: Sequence[str] | None = None,
 ) -> Comparison:
     """Compares a target with a golden, or with the float64 reference of its own inputs.
 
@@ -48,6 +50,7 @@ def compare(
     dtype: the row of the standard (float16, bfloat16, float32, hf32); also what bare bytes are.
     standard: mixed, mere-mare, thousandth, close, cosine or binary.
     shape: of bare bytes. hints: whether to find out why a wrong result is wrong.
+    only: the outputs to compare. Without it all are that the call asks for, and one that is missing fails.
     """
     chosen = standards.find(standard)
     row, element = _row(dtype)
@@ -55,7 +58,7 @@ def compare(
     reports: list[OutputReport] = []
     for subject in subjects(target, golden, hand):
         try:
-            reports += _compare_subject(subject, chosen, row, hints)
+            reports += _compare_subject(_narrowed(subject, only), chosen, row, hints)
         except AclnnError as error:
             if not subject.of_many:
                 raise
@@ -80,6 +83,20 @@ def _row(dtype: Any) -> tuple[str | None, DType | None]:
     return found.name, found
 
 
+def _narrowed(subject: Subject, only: Sequence[str] | None) -> Subject:
+    """The subject with only the outputs that were named; the name of a list stands for all its elements."""
+    if only is None or subject.error is not None:
+        return subject
+    wanted = {only} if isinstance(only, str) else set(only)
+    whole = {name: name.partition("[")[0] for name in subject.targets}
+    unknown = wanted - whole.keys() - set(whole.values())
+    if unknown or not wanted:
+        have = ", ".join(subject.targets)
+        what = f"there is no output {min(unknown)!r}" if unknown else "no output is named"
+        raise invalid(f"{subject.name}: {what}; its outputs are {have}.", "only")
+    return replace(subject, targets={n: t for n, t in subject.targets.items() if {n, whole[n]} & wanted})
+
+
 def _compare_subject(subject: Subject, standard: Standard, row: str | None, hints: bool) -> list[OutputReport]:
     if subject.error is not None:
         return [_refused(subject, subject.error)]
@@ -94,6 +111,7 @@ def _compare_subject(subject: Subject, standard: Standard, row: str | None, hint
             _judge(report, pair, standard, row, subject.case)
     if hints and subject.case is not None:
         _explain(subject.case, reports, pairs)
+    reports += [_unasked(subject, name) for name in subject.unasked]
     return [r for r in reports if r.why is not None or r.measured is not None]
 
 
@@ -112,19 +130,25 @@ def _pair(
 ) -> Pair | None:
     """What an output is compared with; None, with the reason in its report, where there is nothing to compare."""
     if target is None:
-        if name in expected:
+        if subject.case is None or name in expected:
+            report.status, report.sound = FAIL, False
             report.why = Text("it is not in the target", "待测数据中没有该输出")
-        return None
-    if subject.case is not None and name not in expected:
-        report.why = Text("the call does not ask for it", "调用未要求计算该输出")
         return None
     golden = None if subject.goldens is None else subject.goldens.get(name)
     if golden is None and subject.goldens is not None:
-        report.why = Text("it is not in the golden", "标杆数据中没有该输出")
-        return None
+        missing = Text("it is not in the golden", "标杆数据中没有该输出")
+        if name not in expected:
+            report.why = missing
+            return None
+        report.notes = (Text(f"{missing.en}: it was computed", f"{missing.zh}，由本工具计算"),)
     report.golden = "computed" if golden is None else "given"
     boundary = subject.case is not None and subject.case.op.family in _NAN_FOR_INF
     return Pair(target, containers.known_dtype(target, name), golden, expected.get(name), boundary)
+
+
+def _unasked(subject: Subject, name: str) -> OutputReport:
+    why = Text("the call does not ask for it", "调用未要求计算该输出")
+    return OutputReport(subject.name, name, SKIPPED, why, subject.case.op.name if subject.case else None)
 
 
 def _judge(report: OutputReport, pair: Pair, standard: Standard, row: str | None, case: LoadedCase | None) -> None:
@@ -141,8 +165,8 @@ def _judge(report: OutputReport, pair: Pair, standard: Standard, row: str | None
     if found.misses:
         report.places = where(found, places)
         report.slice = worst_slice(pair, found.worst)
-    _refuse_nothing_but_nan(report, found)
-    report.notes = tuple(_notes(report, pair, places))
+    _refuse_a_golden_of_nan(report, found, pair)
+    report.notes += tuple(_notes(report, pair))
 
 
 def _natural_row(report: OutputReport, pair: Pair, case: LoadedCase | None, standard: Standard) -> str:
@@ -162,19 +186,20 @@ def _is_sound(found: Measured, pair: Pair) -> bool | None:
     return None if pair.truth is None and not found.special_misses else False
 
 
-def _refuse_nothing_but_nan(report: OutputReport, found: Measured) -> None:
-    """An array of NaN alone was never written; unless its inputs ask for it, there is nothing to compare."""
-    only_nan = {"golden": found.nan_golden == found.count, "target": found.nan_target == found.count}
-    if found.count < 2 or not any(only_nan.values()) or (only_nan["golden"] and report.golden == "computed"):
+def _refuse_a_golden_of_nan(report: OutputReport, found: Measured, pair: Pair) -> None:
+    """A golden of NaN alone was never written; unless the inputs ask for it, nothing can be told by it."""
+    if pair.golden is None or found.count < 2 or found.nan_golden < found.count:
         return
-    side = Text("golden", "标杆") if only_nan["golden"] else Text("target", "待测")
-    report.status = ERROR
-    report.why = Text(f"every element of the {side.en} is NaN", f"{side.zh}数据全为NaN")
+    if pair.truth is None or not np.isnan(pair.truth.exact).all():
+        report.status = ERROR
+        report.why = Text("every element of the golden is NaN", "标杆数据全为NaN")
 
 
-def _notes(report: OutputReport, pair: Pair, places: Map) -> Iterator[Text]:
+def _notes(report: OutputReport, pair: Pair) -> Iterator[Text]:
     found = report.measured
     assert found is not None
+    if found.special_misses and found.nan_target == found.count:
+        yield Text("every element of the target is NaN", "待测数据全为NaN")
     if report.rule is not None and pair.dtype is FLOAT64 and report.rule.row == "float32":
         name = report.rule.standard
         yield Text(f"{name} has no row for float64: that of float32 is used", f"{name}没有float64一行，使用float32的")

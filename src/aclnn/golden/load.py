@@ -47,6 +47,7 @@ class Subject:
     targets: Mapping[str, Array | None] = field(default_factory=dict)
     goldens: Mapping[str, Array] | None = None
     case: LoadedCase | None = None
+    unasked: tuple[str, ...] = ()  # outputs that are there although the call does not ask for them
     error: AclnnError | None = None
     of_many: bool = False  # what is wrong with it is said in its place, and the others go on
 
@@ -135,15 +136,16 @@ def _at_hand(value: Any, name: str, hand: Hand) -> Contents:
         return value
     if isinstance(value, Mapping):
         return Contents({key: array for n, v in value.items() for key, array in _named(str(n), v)})
-    if isinstance(value, (tuple, list)) and hand.op:
-        outputs = ops.find(hand.op).outputs
-        if len(value) != len(outputs):
-            names = ", ".join(a.name for a in outputs)
-            raise invalid(f"the {name} has {len(value)} parts; {hand.op} has {len(outputs)} outputs: {names}.")
-        return _at_hand({a.name: v for a, v in zip(outputs, value, strict=True)}, name, hand)
-    if hand.op and len(ops.find(hand.op).outputs) == 1:
-        name = ops.find(hand.op).outputs[0].name
-    return Contents(dict(_named(name, value)))
+    if not hand.op:
+        return Contents(dict(_named(name, value)))
+    outputs = ops.find(hand.op).outputs
+    several = isinstance(value, (tuple, list))
+    parts = list(value) if several else [value]
+    if len(parts) != len(outputs):
+        count = f"has {len(parts)} parts" if several else "is one array"
+        names = ", ".join(a.name for a in outputs)
+        raise invalid(f"the {name} {count}; {hand.op} has {len(outputs)} outputs: {names}.")
+    return _at_hand({a.name: v for a, v in zip(outputs, parts, strict=True)}, name, hand)
 
 
 def _named(name: str, value: Any) -> Iterator[tuple[str, Array]]:
@@ -167,7 +169,15 @@ def _subject(name: str, contents: Contents, golden: Any, hand: Hand, path: Path)
     if all(t is None for t in targets.values()):
         outputs = ", ".join(a.name for a in case.op.outputs)
         raise invalid(f"{path} has no output that {case.op.name} computes in this call; its outputs are {outputs}.")
-    return Subject(name, targets, None if goldens is None else _paired(targets, goldens, path), case)
+    paired = None if goldens is None else _paired(targets, goldens, path)
+    return Subject(name, targets, paired, case, tuple(_unasked(case, arrays)))
+
+
+def _unasked(case: LoadedCase, arrays: Mapping[str, Array]) -> Iterator[str]:
+    present = {name.partition(".")[0] for name in arrays}
+    for arg in case.op.outputs:
+        if case.call[arg.name] is None and present & {arg.name, arg.snake}:
+            yield arg.name
 
 
 def _described(contents: Contents, hand: Hand, path: Path) -> Description | None:
@@ -205,8 +215,17 @@ def _goldens(golden: Any, hand: Hand) -> dict[str, Array]:
         return _at_hand(golden, "golden", hand).arrays
     path = Path(golden)
     contents = _contents(path)
-    layouts: Mapping[str, Any] = casefile.describe(contents.case, path).tensors if contents.case else {}
-    return {n: _seen(casefile.interpret(n, a, layouts.get(n, {}), path)) for n, a in contents.arrays.items()}
+    described = casefile.describe(contents.case, path) if contents.case else Description("")
+    results = _results(described, contents.arrays)
+    return {n: _seen(casefile.interpret(n, a, described.layout(n), path)) for n, a in results.items()}
+
+
+def _results(described: Description, arrays: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The outputs among the arrays of a case; everything, where nobody knows the operator."""
+    if not described.operator:
+        return arrays
+    outputs = {n for a in ops.find(described.operator).outputs for n in (a.name, a.snake)}
+    return {n: a for n, a in arrays.items() if n.partition(".")[0] in outputs and not n.endswith(casefile.GIVEN)}
 
 
 def _seen(value: Any) -> Array:
@@ -225,7 +244,16 @@ def _plain(name: str, contents: Contents, goldens: dict[str, Array] | None, hand
         if key in contents.raw and hand.dtype is None:
             raise invalid(f"{key}.bin has {array.size} bytes of no known dtype; give its dtype and shape.", key)
         targets[key] = _seen(casefile.interpret(key, array, layout if bare else {}, path))
-    return Subject(name, targets, _paired(targets, goldens, path))
+    paired = _paired(targets, goldens, path)
+    if len(paired) < len(goldens):  # the golden says what must be there
+        present = {_dotted(key) for key in targets}
+        targets |= {key: None for key in goldens if _dotted(key) not in present}
+    return Subject(name, targets, paired)
+
+
+def _dotted(name: str) -> str:
+    """The name that an element of a list has in files."""
+    return name.replace("[", ".").removesuffix("]")
 
 
 def _paired(targets: Mapping[str, Array | None], goldens: Mapping[str, Array], path: Path) -> dict[str, Array]:
@@ -235,7 +263,7 @@ def _paired(targets: Mapping[str, Array | None], goldens: Mapping[str, Array], p
         goldens = {present[0]: next(iter(goldens.values()))}
     found = {}
     for name in present:
-        golden = goldens.get(name, goldens.get(name.replace("[", ".").removesuffix("]")))
+        golden = goldens.get(name, goldens.get(_dotted(name)))
         if golden is not None:
             found[name] = _like(name, targets[name], golden, path)
     if not found:

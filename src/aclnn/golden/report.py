@@ -50,7 +50,7 @@ def row(report: OutputReport) -> dict[str, Any]:
         "operator": report.operator or "",
         "output": report.output,
         "verdict": report.status,
-        "sound": {True: "yes", False: "no", None: "not known"}[report.sound] if found else "",
+        "sound": {True: "yes", False: "no", None: "not known"}[report.sound] if found or report.missing else "",
         "standard": report.rule.standard if report.rule else "",
         "row": report.rule.row if report.rule else "",
         "golden": report.golden if found else "",

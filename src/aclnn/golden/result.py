@@ -51,7 +51,7 @@ class OutputReport:
     case: str
     output: str
     status: str
-    why: Text | None = None  # of skipped and error
+    why: Text | None = None  # of skipped, of error, and of what is missing
     operator: str | None = None
     dtype: str = ""
     shape: tuple[int, ...] = ()
@@ -69,6 +69,11 @@ class OutputReport:
     @property
     def label(self) -> str:
         return f"{self.case}: {self.output}" if self.output else self.case
+
+    @property
+    def missing(self) -> bool:
+        """Whether the output should be there and is not."""
+        return self.status == FAIL and self.measured is None
 
     @property
     def badness(self) -> tuple[int, float]:
@@ -111,6 +116,10 @@ class Comparison:
         return [r for r in self.reports if r.status == ERROR]
 
     @property
+    def missing(self) -> list[OutputReport]:
+        return [r for r in self.reports if r.missing]
+
+    @property
     def passed(self) -> bool:
         """Whether every output meets the standard."""
         return bool(self.compared) and all(r.status in (PASS, SKIPPED) for r in self.reports)
@@ -118,7 +127,7 @@ class Comparison:
     @property
     def sound(self) -> bool | None:
         """Whether every element is within what rounding can explain; None if that cannot be told."""
-        found = [r.sound for r in self.compared]
+        found = [r.sound for r in (*self.compared, *self.missing)]
         if False in found:
             return False
         return None if None in found or self.errors or not found else True
@@ -139,10 +148,13 @@ class Comparison:
         return sorted(found, key=lambda pair: -pair[1].ratio)
 
     def exit_code(self, strict: bool = False) -> int:
-        """0 right, 1 wrong, 2 could not be judged; by the standard, or `strict`ly by soundness."""
-        if self.errors or not self.compared or (strict and self.sound is None):
-            return 2
-        return 0 if (self.sound if strict else self.passed) else 1
+        """0 right, 1 wrong, 2 could not be judged; by the standard, or `strict`ly by soundness.
+
+        A mismatch counts more than another output that could not be judged.
+        """
+        if self.sound is False if strict else any(r.status == FAIL for r in self.reports):
+            return 1
+        return 2 if self.errors or not self.compared or (strict and self.sound is None) else 0
 
     def save(self, path: str | Path, lang: str = "en") -> list[Path]:
         """Writes a report: .html, .csv, .json, .xml (JUnit) or .xlsx; a folder gets the first four."""

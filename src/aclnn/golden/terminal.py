@@ -105,9 +105,9 @@ def _rest(found: Comparison, lang: str) -> list[Styled]:
 
 def _numbers(report: OutputReport, lang: str) -> tuple[str, ...]:
     found = report.measured
-    if found is None:
-        return ("-",) * 7
     words = {"en": ("yes", "no", "?"), "zh": ("是", "否", "？")}[lang]
+    if found is None:
+        return (words[1] if report.missing else "-",) + ("-",) * 6
     bits = ("all" if lang == "en" else "全部") if math.isinf(found.effective_bits) else f"{found.effective_bits:.1f}"
     worst = number(found.worst.ratio) if found.worst else "0"
     return (
@@ -167,6 +167,12 @@ def _next_step(found: Comparison) -> tuple[str, str]:
     if found.errors:
         first = found.errors[0]
         return f"repair the input {first.label!r}, then compare again", f"修正输入{first.label!r}后重新比对"
+    if found.missing:
+        names = ", ".join(r.output for r in found.missing[:3])
+        return (
+            f"add {names} to the target, or name what to compare with --only",
+            f"补全{names}，或用--only指定要比对的输出",
+        )
     hinted = next((r for r in found.reports if r.hints), None)
     if hinted is not None:
         return f"follow the hint for {hinted.output}, then compare again", f"按{hinted.output}的提示修正后重新比对"
