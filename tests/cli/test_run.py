@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aclnn import ops
 from aclnn.base.product import DEFAULT
 from aclnn.contract.cases import fill, views
 from aclnn.golden import batch
 from aclnn.golden import trial as trial_module
 from aclnn.golden.batch import Options, run_table
+from aclnn.golden.compare import compare
 from aclnn.golden.table import Row, read_table
 from aclnn.golden.trial import Trial, try_case
 from aclnn.runtime.plan import Plan, make_plan
@@ -121,6 +123,78 @@ def test_a_changed_row_and_a_damaged_results_file_are_run_again(tmp_path: Path) 
     assert len(list(run_table(path, options))) == 2
 
 
+def test_a_row_that_merely_ran_has_not_passed_and_is_checked_by_the_next_run(tmp_path: Path) -> None:
+    path, out = many(tmp_path, 3), tmp_path / "out"
+    assert "3 ran, not checked; results are in" in aclnn("run", str(path), "-o", str(out)).stdout
+    assert "3 ran, not checked; results are in" in aclnn("run", str(path), "-o", str(out), "--resume").stdout
+    (out / "003_elu_backward.npz").unlink()
+    ended = aclnn("run", str(path), "-o", str(out), "--resume", "--check")
+    assert "3 passed, 0 failed; results are in" in ended.stdout
+    with (out / "results.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert [line["verdict"] for line in lines] == ["ran"] * 3 + ["pass"] * 3
+    assert all(line["error"] != "-" for line in lines[3:])
+    assert [line["ms"] for line in lines[3::2]] == [line["ms"] for line in lines[0:3:2]]  # they were not run again
+    assert "3 passed, 0 failed" in aclnn("run", str(path), "-o", str(out), "--resume").stdout
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_was_saved_is_what_is_checked(jobs: int, tmp_path: Path) -> None:
+    path, out = many(tmp_path, 3), tmp_path / "out"
+    list(run_table(path, Options(out=out)))
+    with np.load(out / "003_elu_backward.npz") as stored:
+        arrays = dict(stored)
+    np.savez(out / "003_elu_backward.npz", **{**arrays, "gradInput": arrays["gradInput"] + 1})
+    results = {r.line: r for r in run_table(path, Options(check=True, out=out, resume=True, jobs=jobs))}
+    assert {line: r.verdict for line, r in results.items()} == {2: "pass", 3: "FAIL", 4: "pass"}
+    assert "gradInput is" in results[3].detail
+
+
+@pytest.mark.parametrize("spoilt", ["no output", "another call", "no file", "garbage"])
+def test_what_was_saved_of_another_call_or_in_part_is_computed_again(spoilt: str, tmp_path: Path) -> None:
+    path, out = many(tmp_path, 2), tmp_path / "out"
+    list(run_table(path, Options(out=out)))
+    saved, other = out / "002_elu_backward.npz", out / "003_elu_backward.npz"
+    with np.load(saved) as stored:
+        arrays = dict(stored)
+    if spoilt == "no output":
+        np.savez(saved, **{n: a for n, a in arrays.items() if n != "gradInput"})
+    elif spoilt == "another call":
+        saved.write_bytes(other.read_bytes())
+    else:
+        saved.unlink() if spoilt == "no file" else saved.write_bytes(b"PK")
+    row = read_table(path, DEFAULT)[0]
+    assert trial_module.judge_saved(saved, row.case) is None
+    assert trial_module.judge_saved(other, read_table(path, DEFAULT)[1].case) is not None
+    results = list(run_table(path, Options(check=True, out=out, resume=True)))
+    assert [r.verdict for r in results] == ["pass", "pass"]
+
+
+def test_a_call_that_asks_for_nothing_is_skipped_not_passed(tmp_path: Path) -> None:
+    path = table(tmp_path, "op,sizes", 'aclnnConvolutionBackward,"output_mask=false,false,false"')
+    ended = aclnn("run", str(path), "--check")
+    assert ended.returncode == 0
+    assert ended.stdout.endswith("1 skipped: no output is asked for\n")
+
+
+@pytest.mark.parametrize(
+    "engine", ["auto", *(pytest.param(e, marks=pytest.mark.long) for e in ("fast", "numpy", "reference"))]
+)
+@pytest.mark.parametrize("op", [o.name for o in ops.all_ops()])
+def test_what_run_saves_compare_finds_right(op: str, engine: str, tmp_path: Path) -> None:
+    """Of one operator and of a table, also of what is updated in place again and again to be timed."""
+    cases = table(tmp_path, "op", op)
+    for what, folder in ((op, tmp_path / "one"), (str(cases), tmp_path / "table")):
+        ended = aclnn("run", what, "--engine", engine, "-o", str(folder))
+        assert ended.returncode == 0, ended.stderr
+        found = compare(folder)
+        assert found.sound
+        assert found.compared
+        assert not found.errors
+    ended = aclnn("run", str(cases), "--engine", engine, "-o", str(tmp_path / "table"), "--resume", "--check")
+    assert "1 passed, 0 failed" in ended.stdout
+
+
 def test_resume_needs_a_folder(tmp_path: Path) -> None:
     ended = aclnn("run", str(many(tmp_path)), "--resume")
     assert ended.returncode == 2
@@ -214,7 +288,7 @@ def test_a_large_table_lists_only_what_failed(tmp_path: Path) -> None:
     rows = ["aclnnEluBackward,fine,shape=3"] * 150 + ["aclnnEluBackward,bad,shape=3 alpha=-1 is_result=true"]
     ended = aclnn("run", str(table(tmp_path, "op,case,sizes", *rows)))
     assert ended.returncode == 1
-    assert "150 passed, 1 failed" in ended.stdout
+    assert "150 ran, not checked; 1 error\n" in ended.stdout
     assert "fine" not in ended.stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from aclnn.contract.cases import fill, kept, views
 from aclnn.contract.model import HIDDEN, Op
 from aclnn.golden.batch import Options, Result, count, repro, run_table
 from aclnn.golden.casefile import save_case
+from aclnn.golden.trial import ERROR, FAIL, PASS, RAN, SKIPPED
 from aclnn.runtime import settings
 
 _HEAD = ("op", "case", "dtype", "kernel", "ms", "error / allowed", "verdict")
@@ -100,8 +102,18 @@ def _summary(path: Path, results: list[Result], options: Options) -> int:
     for result in wrong:
         print(f"line {result.line} ({result.case}): {result.detail}\n  again: {repro(path, result, options)}")
     saved = f"; results are in {options.out}" if options.out is not None else ""
-    print(f"{len(results) - len(wrong)} passed, {len(wrong)} failed{saved}")
+    print(f"{_counts(results)}{saved}")
     return 1 if wrong else 0
+
+
+def _counts(results: list[Result]) -> str:
+    """How many rows did what: only what was checked has passed or failed."""
+    count = Counter(r.verdict for r in results)
+    said = [f"{count[PASS]} passed, {count[FAIL]} failed"] if count[PASS] or count[FAIL] else []
+    said += [f"{count[RAN]} ran, not checked"] if count[RAN] else []
+    said += [f"{count[SKIPPED]} skipped: no output is asked for"] if count[SKIPPED] else []
+    said += [f"{count[ERROR]} {'error' if count[ERROR] == 1 else 'errors'}"] if count[ERROR] else []
+    return "; ".join(said)
 
 
 def _example(op: Op, seed: int) -> dict[str, Any]:
@@ -146,7 +158,7 @@ def _finish(op: Op, binding: Any, arrays: dict[str, Any], check: bool, out: Path
             print(f"{arg.name}: {spec.dtype} {list(spec.shape)} (kernel {executor.kernel})")
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        save_case(out / f"{op.python}.npz", op, binding.plan.call, arrays)
+        save_case(out / f"{op.python}.npz", op, binding.plan.call, arrays, given)
         print(f"saved {out / (op.python + '.npz')}")
     else:
         for arg in op.outputs:

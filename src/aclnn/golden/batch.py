@@ -8,15 +8,16 @@ import shlex
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 from aclnn.base.files import whole_file
 from aclnn.base.product import DEFAULT
 from aclnn.base.status import invalid
 from aclnn.golden.casefile import save_case
+from aclnn.golden.sound import Judged
 from aclnn.golden.table import Row, read_table
-from aclnn.golden.trial import STEADY, Trial, try_case
+from aclnn.golden.trial import ERROR, FAIL, RAN, STEADY, Trial, judge_saved, try_case, verdict_of, worst_of
 from aclnn.runtime import settings
 
 RESULTS = "results.csv"
@@ -53,15 +54,16 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        return self.verdict in ("FAIL", "error")
+        return self.verdict in (FAIL, ERROR)
 
 
 def run_table(path: Path, options: Options) -> Iterator[Result]:
     """The results of a table's rows, as they are there; those of an earlier run first if it is resumed."""
     rows = _chosen(path, options)
-    known = _earlier(options) if options.resume else {}
+    earlier = _earlier(options) if options.resume else {}
+    known = {key: result for key, result in earlier.items() if not (options.check and result.verdict == RAN)}
     yield from (known[row.key] for row in rows if row.key in known)
-    todo = [row for row in rows if row.key not in known]
+    todo = [(row, earlier.get(row.key)) for row in rows if row.key not in known]
     if options.out is not None:
         _prepare(options.out, options.resume)
     results = _in_processes(path, todo, options) if options.jobs > 1 else _here(todo, options)
@@ -97,23 +99,34 @@ def _chosen(path: Path, options: Options) -> list[Row]:
     return chosen
 
 
-def _here(rows: Sequence[Row], options: Options) -> Iterator[Result]:
+Todo = tuple[Row, Result | None]  # a row, and what it did in an earlier run that did not check it
+
+
+def _here(rows: Sequence[Todo], options: Options) -> Iterator[Result]:
     seconds = STEADY if len(rows) <= MANY else 0.0
-    return (run_row(row, options, seconds) for row in rows)
+    return (run_row(row, options, seconds, ran) for row, ran in rows)
 
 
-def run_row(row: Row, options: Options, seconds: float) -> Result:
-    """Runs one row, and saves what is asked for."""
+def run_row(row: Row, options: Options, seconds: float, ran: Result | None = None) -> Result:
+    """Runs one row, and saves what is asked for. Of one that `ran` before, what was saved then is checked."""
+    if ran is not None and options.out is not None:
+        judged = judge_saved(_saved(options.out, ran.line, row), row.case)
+        if judged is not None:
+            return replace(ran, line=row.line, case=row.name, **_judgement(judged))
     trial = try_case(row.case, check=options.check, seed=options.seed + row.line, seconds=seconds)
     result = _result(row, trial)
     wanted = result.failed if options.dump_on_fail else True
     if options.out is not None and trial.error is None and wanted:
-        path = options.out / f"{row.line:03d}_{row.case.op.python}.npz"
-        save_case(path, row.case.op, row.case.call, trial.arrays, trial.given)
+        save_case(_saved(options.out, row.line, row), row.case.op, row.case.call, trial.arrays, trial.given)
     return result
 
 
+def _saved(out: Path, line: int, row: Row) -> Path:
+    return out / f"{line:03d}_{row.case.op.python}.npz"
+
+
 def _result(row: Row, trial: Trial) -> Result:
+    refused = {"error": "-", "verdict": trial.verdict, "detail": trial.error.message} if trial.error else None
     return Result(
         line=row.line,
         op=row.case.op.name,
@@ -121,26 +134,29 @@ def _result(row: Row, trial: Trial) -> Result:
         dtype=row.dtype,
         kernel=trial.kernel or "-",
         ms=f"{trial.milliseconds:.3f}" if trial.error is None else "-",
-        error=f"{trial.worst:.3f}" if trial.judged else "-",
-        verdict=trial.verdict,
-        detail=_detail(trial),
+        **(refused or _judgement(trial.judged)),
         key=row.key,
     )
 
 
-def _detail(trial: Trial) -> str:
-    if trial.error is not None:
-        return trial.error.message
-    wrong = [j for j in trial.judged if not j.sound]
-    return "; ".join(f"{j.name} is {j.worst:.3g} times the allowed error off" for j in wrong)
+def _judgement(judged: list[Judged] | None) -> dict[str, str]:
+    """What a results file says of the outputs."""
+    wrong = [j for j in judged or () if not j.sound]
+    return {
+        "error": f"{worst_of(judged):.3f}" if judged else "-",
+        "verdict": verdict_of(judged),
+        "detail": "; ".join(f"{j.name} is {j.worst:.3g} times the allowed error off" for j in wrong),
+    }
 
 
-def _in_processes(path: Path, rows: Sequence[Row], options: Options) -> Iterator[Result]:
+def _in_processes(path: Path, rows: Sequence[Todo], options: Options) -> Iterator[Result]:
     """The same in several processes, each on one thread; rows are read again there, by line."""
     context = multiprocessing.get_context("spawn")  # a fork would inherit the locks of running threads
     setting = (settings.current_product().key, settings.current_engine())
     with ProcessPoolExecutor(options.jobs, context) as pool:
-        waiting: list[Future[Result]] = [pool.submit(_in_process, path, row.line, options, *setting) for row in rows]
+        waiting: list[Future[Result]] = [
+            pool.submit(_in_process, path, row.line, options, *setting, ran) for row, ran in rows
+        ]
         try:
             for done in as_completed(waiting):
                 yield done.result()
@@ -151,13 +167,13 @@ def _in_processes(path: Path, rows: Sequence[Row], options: Options) -> Iterator
 _TABLES: dict[Path, dict[int, Row]] = {}
 
 
-def _in_process(path: Path, line: int, options: Options, product: str, engine: str) -> Result:
+def _in_process(path: Path, line: int, options: Options, product: str, engine: str, ran: Result | None) -> Result:
     with ExitStack() as stack:
         for setting in (settings.product(product), settings.engine(engine), settings.threads(1)):
             stack.enter_context(setting)
         if path not in _TABLES:
             _TABLES[path] = {row.line: row for row in read_table(path, settings.current_product())}
-        return run_row(_TABLES[path][line], options, 0.0)
+        return run_row(_TABLES[path][line], options, 0.0, ran)
 
 
 def _prepare(out: Path, resume: bool) -> None:

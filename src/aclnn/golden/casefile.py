@@ -40,7 +40,7 @@ from aclnn.golden.containers import Contents
 from aclnn.runtime import settings
 from aclnn.runtime.operator import Binding
 
-GIVEN = ".given"
+_GIVEN = ".given"
 _MOST_REPEATED = 2**28  # elements of a view that shows its storage more than once
 
 
@@ -86,7 +86,7 @@ def save_case(
                 name = f"{arg.name}.{i}" if listed else arg.name
                 stored[name], tensors[name] = _stored(spec, array)
         if arg.updated and given is not None:
-            name = arg.name + GIVEN
+            name = arg.name + _GIVEN
             stored[name], tensors[name] = _stored(call[arg.name], given[arg.name])
     attributes = {a.name: _to_json(call[a.name]) for a in op.args if not a.is_tensor and call[a.name] is not None}
     described = {"operator": op.name, "product": call.product.key, "attributes": attributes, "tensors": tensors}
@@ -152,12 +152,12 @@ def build(described: Description, arrays: Mapping[str, Array], path: Path) -> Lo
     given: dict[str, Any] = {}
     for arg in op.inputs:
         given[arg.name] = (
-            _tensors(arg, described, arrays, path, GIVEN if arg.updated else "")
+            _tensors(arg, described, arrays, path, _GIVEN if arg.updated else "")
             if arg.is_tensor
             else _attribute(op, arg, described, path)
         )
         if arg.is_tensor and given[arg.name] is None and not arg.optional and arg.when is None:
-            wanted = arg.name + (GIVEN if arg.updated else "")
+            wanted = arg.name + (_GIVEN if arg.updated else "")
             raise invalid(f"{path} has no tensor {wanted}; {op.name} needs it.", arg.name)
     return bind(op, given, {a.name: _tensors(a, described, arrays, path) for a in op.outputs}, product)
 

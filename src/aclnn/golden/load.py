@@ -225,7 +225,8 @@ def _results(described: Description, arrays: Mapping[str, Array]) -> Mapping[str
     if not described.operator:
         return arrays
     outputs = {n for a in ops.find(described.operator).outputs for n in (a.name, a.snake)}
-    return {n: a for n, a in arrays.items() if n.partition(".")[0] in outputs and not n.endswith(casefile.GIVEN)}
+    parts = {name: name.partition(".") for name in arrays}
+    return {n: arrays[n] for n, (stem, _, rest) in parts.items() if stem in outputs and (not rest or rest.isdigit())}
 
 
 def _seen(value: Any) -> Array:

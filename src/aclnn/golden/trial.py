@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, Status, reason
+from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill, kept, views
-from aclnn.golden.sound import Judged, judge
+from aclnn.contract.model import Op
+from aclnn.golden.casefile import load_case
+from aclnn.golden.sound import Judged, judge, truths
 from aclnn.runtime import settings
 from aclnn.runtime.executor import Executor
 from aclnn.runtime.plan import make_plan
 
+PASS, FAIL, RAN, SKIPPED, ERROR = "pass", "FAIL", "ran", "skipped", "error"  # RAN: and was not checked
 STEADY = 0.2  # seconds of repeated runs that give a quick case a steady time
 
 
@@ -28,21 +33,28 @@ class Trial:
     milliseconds: float = 0.0
     arrays: dict[str, Any] = field(default_factory=dict)
     given: dict[str, Any] = field(default_factory=dict)  # the same before the run, where it updates in place
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[Judged] | None = None  # None: nobody looked
     error: AclnnError | None = None
 
     @property
     def worst(self) -> float:
         """The largest error in units of the allowed one."""
-        return max((j.worst for j in self.judged), default=0.0)
+        return worst_of(self.judged or [])
 
     @property
     def verdict(self) -> str:
-        if self.error is not None:
-            return "error"
-        if not self.judged:
-            return "ran"
-        return "pass" if self.worst <= 1 else "FAIL"
+        return ERROR if self.error is not None else verdict_of(self.judged)
+
+
+def worst_of(judged: list[Judged]) -> float:
+    return max((j.worst for j in judged), default=0.0)
+
+
+def verdict_of(judged: list[Judged] | None) -> str:
+    """One word for what was found; a call that asks for no output has nothing to judge."""
+    if not judged:
+        return RAN if judged is None else SKIPPED
+    return PASS if worst_of(judged) <= 1 else FAIL
 
 
 def try_case(case: Case, *, check: bool, seed: int = 0, engine: str | None = None, seconds: float = STEADY) -> Trial:
@@ -55,12 +67,37 @@ def try_case(case: Case, *, check: bool, seed: int = 0, engine: str | None = Non
         trial.given = kept(trial.arrays, case.op)
         executor = Executor(plan, [trial.arrays[a.name] for a in case.op.tensors], repeatable=True)
         trial.milliseconds = _best_time(executor, seconds)
+        _run_afresh(executor, trial.arrays, trial.given)
         if check:
-            _run_afresh(executor, trial.arrays, trial.given)
             trial.judged = judge(case.op, case.call, trial.arrays, trial.given)
     except AclnnError as error:
         trial.error = error
     return trial
+
+
+def judge_saved(path: Path, case: Case) -> list[Judged] | None:
+    """Judges the outputs that an earlier run has saved; None unless all of them are there, and of this very call."""
+    try:
+        saved = load_case(path)
+        if not _same_call(saved.op, saved.call, case):
+            return None
+        found = list(truths(saved.op, saved.call, saved.targets, saved.given))
+    except AclnnError:
+        return None
+    if any(result is None for _, result in found):
+        return None
+    return [Judged(truth.name, truth.ratio(result)) for truth, result in found]
+
+
+def _same_call(op: Op, call: Call, case: Case) -> bool:
+    if op is not case.op or call.product is not case.product:
+        return False
+    tensors = all(_kinds(call, a.name) == _kinds(case.call, a.name) for a in op.tensors)
+    return tensors and all(call[a.name] == case.values[a.name] for a in op.args if not a.is_tensor)
+
+
+def _kinds(call: Call, name: str) -> list[tuple[Any, ...]]:
+    return [(spec.dtype, spec.shape) for spec in call.specs(name)]
 
 
 def _filled(case: Case, seed: int) -> dict[str, Any]:
