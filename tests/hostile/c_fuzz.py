@@ -18,7 +18,7 @@ SOURCES = Path(__file__).parent / "c"
 RESULT = Path(__file__).parent / "results" / "c_fuzz.csv"
 # A size no system has is refused by the library, as malloc refuses it: not a reason to stop.
 ASAN = "detect_leaks=0:allocator_may_return_null=1"
-SHARED = ("call", "change", "operators")
+SHARED = ("call", "cases", "change", "operators")
 
 
 def build(program: str, into: Path) -> Path:

@@ -34,6 +34,12 @@ Outcome set_address(void* executor, Words addresses) {
     if (addresses.data[i] == 0) return {161001, "aclnnEluBackward: a tensor has a null address."};
   }
   const int64_t bytes = static_cast<Planned1*>(executor)->count * 4;
+  for (size_t i = 2; i < addresses.count; ++i) {
+    const int64_t at = addresses.data[i], workspace = addresses.data[0];
+    if (at < workspace + addresses.data[1] && workspace < at + bytes) {
+      return {161002, "aclnnEluBackward: a tensor overlaps the workspace; the two must be apart."};
+    }
+  }
   const int64_t apart = addresses.data[2] - addresses.data[4];
   if (apart != 0 && apart < bytes && apart > -bytes) return {161002, "aclnnEluBackward: gradInput overlaps gradOutput."};
   return {};

@@ -61,7 +61,11 @@ void workspace_rules(aclrtStream stream) {
   OK(elu.plan());
   EXPECT_CODE(161001, aclnnEluBackward(nullptr, elu.size + 64, elu.executor, stream));
   EXPECT(said("workspace is null"));
+  EXPECT_CODE(161002, aclnnEluBackward(elu.out_memory.get(), UINT64_MAX, elu.executor, stream));
+  EXPECT(said("which no memory can hold"));
   if (elu.size > 0) {
+    EXPECT_CODE(161002, aclnnEluBackward(elu.grad_memory.get(), elu.size, elu.executor, stream));
+    EXPECT(said("overlaps the workspace"));
     Memory small = device_memory(elu.size);
     EXPECT_CODE(161002, aclnnEluBackward(small.get(), elu.size - 1, elu.executor, stream));
     EXPECT(said("bytes but phase 1 asked for"));

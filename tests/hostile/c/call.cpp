@@ -93,6 +93,7 @@ const void* Arg::create() {
     case Kind::list: return handle = create_list(pieces);
     case Kind::scalar: {
       unsigned char bytes[16] = {};
+      if (!bits.empty()) return handle = aclCreateScalar(bits.data(), scalar_type);
       const float small = static_cast<float>(real);
       if (scalar_type == ACL_FLOAT) std::memcpy(bytes, &small, sizeof small);
       else std::memcpy(bytes, &real, sizeof real);

@@ -52,6 +52,7 @@ struct Arg {
   std::vector<int64_t> numbers;   // of an array, or the one number
   double real = 0;
   aclDataType scalar_type = ACL_FLOAT;
+  std::vector<unsigned char> bits;  // of a scalar, where `real` is not what it is
   bool is_null = false;
   const void* borrowed = nullptr;
   const void* handle = nullptr;
@@ -104,6 +105,15 @@ struct Call {
 
 // A valid call of any operator, by chance.
 Call valid_call(Draw& draw);
+
+// The operator of a name; null if there is none.
+const Operator* find_operator(const std::string& name);
+
+// The calls of a file that tests/hostile/c_cases.py wrote, with memory of their own each time.
+std::vector<Call> read_calls(const char* file);
+
+// What a call has written: the memory of every output, in hexadecimal digits.
+std::string written(const Call& call);
 
 // Another call: one of its arguments is replaced, by anything.
 void change(Call& call, Draw& draw, const std::vector<const void*>& handles);

@@ -391,3 +391,11 @@ Call valid_call(Draw& draw) {
                                        valid_lstm_backward, valid_cell, valid_cell_backward});
   return make(draw);
 }
+
+const Operator* find_operator(const std::string& name) {
+  for (const Operator* op : {&kElu, &kInplaceElu, &kEluBackward, &kConvolution, &kConvolutionBackward, &kConvTbc,
+                             &kConvTbcBackward, &kLSTM, &kLstmBackward, &kCell, &kCellBackward}) {
+    if (name == op->name) return op;
+  }
+  return nullptr;
+}

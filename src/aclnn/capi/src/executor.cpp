@@ -13,18 +13,18 @@ namespace {
 
 struct Range {
   uint64_t low, high;
-  bool is_output;
+  bool is_written;
 };
 
-// Whether no output can share a byte with anything else. "No" means "ask the engine": ranges that meet may still be
-// apart, or be allowed to meet.
+// Whether nothing that is written can share a byte with anything else. "No" means "ask the engine": ranges that meet may
+// still be apart, or be allowed to meet.
 bool obviously_apart(std::vector<Range> ranges) {
   std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.low < b.low; });
-  uint64_t end_of_any = 0, end_of_outputs = 0;
+  uint64_t end_of_any = 0, end_of_written = 0;
   for (const Range& range : ranges) {
-    if (range.low < (range.is_output ? end_of_any : end_of_outputs)) return false;
+    if (range.low < (range.is_written ? end_of_any : end_of_written)) return false;
     end_of_any = std::max(end_of_any, range.high);
-    if (range.is_output) end_of_outputs = std::max(end_of_outputs, range.high);
+    if (range.is_written) end_of_written = std::max(end_of_written, range.high);
   }
   return true;
 }
@@ -36,16 +36,24 @@ void* late_address(const Part& part) {
   return address;
 }
 
-std::vector<int64_t> addresses_of(Executor& executor, void* workspace, uint64_t workspace_size) {
+// Where a run takes place: the workspace, its size, then every part.
+std::vector<int64_t> addresses_of(const Executor& executor, void* workspace, uint64_t workspace_size) {
   std::vector<int64_t> addresses;
   addresses.reserve(2 + executor.parts.size());
   addresses.push_back(reinterpret_cast<int64_t>(workspace));
   addresses.push_back(static_cast<int64_t>(workspace_size));
-  for (Part& part : executor.parts) {
-    if (part.address == nullptr && !part.is_empty) part.address = late_address(part);
-    addresses.push_back(reinterpret_cast<int64_t>(part.address));
+  for (const Part& part : executor.parts) {
+    void* address = part.address == nullptr && !part.is_empty ? late_address(part) : part.address;
+    addresses.push_back(reinterpret_cast<int64_t>(address));
   }
   return addresses;
+}
+
+// A late address counts from the first run on that was taken; one that was refused may be set again.
+void keep_late_addresses(Executor& executor, const std::vector<int64_t>& addresses) {
+  for (size_t i = 0; i < executor.parts.size(); ++i) {
+    executor.parts[i].address = reinterpret_cast<void*>(addresses[2 + i]);
+  }
 }
 
 // Whether work may run on these addresses beyond doubt; the engine decides the rest.
@@ -54,11 +62,12 @@ bool are_fine(const Executor& executor, const std::vector<int64_t>& addresses) {
   ranges.reserve(executor.parts.size() + 1);
   const uint64_t workspace = static_cast<uint64_t>(addresses[0]);
   if (executor.planned.workspace_size > 0) {
-    ranges.push_back({workspace, workspace + static_cast<uint64_t>(addresses[1]), false});
+    ranges.push_back({workspace, workspace + static_cast<uint64_t>(addresses[1]), true});  // whole: kernels may use all
   }
-  for (const Part& part : executor.parts) {
+  for (size_t i = 0; i < executor.parts.size(); ++i) {
+    const Part& part = executor.parts[i];
     if (part.is_empty) continue;
-    const uint64_t start = reinterpret_cast<uint64_t>(part.address);
+    const uint64_t start = static_cast<uint64_t>(addresses[2 + i]);
     const Range range = {start + static_cast<uint64_t>(part.low), start + static_cast<uint64_t>(part.high),
                          part.is_output};
     if (start == 0 || start % part.itemsize != 0 || part.is_wild || range.high < range.low) return false;
@@ -67,16 +76,17 @@ bool are_fine(const Executor& executor, const std::vector<int64_t>& addresses) {
   return obviously_apart(std::move(ranges));
 }
 
-std::vector<Use> uses_of(const Executor& executor, void* workspace, uint64_t workspace_size) {
+std::vector<Use> uses_of(const Executor& executor, const std::vector<int64_t>& addresses) {
   std::vector<Use> uses;
-  for (const Part& part : executor.parts) {
-    if (part.is_empty || part.address == nullptr) continue;
-    const char* start = static_cast<const char*>(part.address);
+  for (size_t i = 0; i < executor.parts.size(); ++i) {
+    const Part& part = executor.parts[i];
+    const auto* start = reinterpret_cast<const char*>(addresses[2 + i]);
+    if (part.is_empty || start == nullptr) continue;
     uses.push_back({start + part.low, start + part.high, part.name()});
   }
-  if (workspace_size > 0) {
-    const char* start = static_cast<const char*>(workspace);
-    uses.push_back({start, start + workspace_size, "workspace"});
+  if (addresses[1] > 0) {
+    const auto* start = reinterpret_cast<const char*>(addresses[0]);
+    uses.push_back({start, start + addresses[1], "workspace"});
   }
   return uses;
 }
@@ -90,6 +100,10 @@ Outcome check_workspace(const Executor& executor, const void* workspace, uint64_
   if (size < needed) {
     return {ACLNN_ERR_PARAM_INVALID, std::string(executor.op.name) + ": workspace has " + text_of(size) +
                                          " bytes but phase 1 asked for " + text_of(needed) + "."};
+  }
+  if (size > UINTPTR_MAX / 2 - reinterpret_cast<uintptr_t>(workspace)) {
+    return {ACLNN_ERR_PARAM_INVALID, std::string(executor.op.name) + ": workspace has " + text_of(size) + " bytes at " +
+                                         text_of(workspace) + ", which no memory can hold; it must be memory."};
   }
   return {};
 }
@@ -112,7 +126,7 @@ Outcome prepare(Executor& executor, void* workspace, uint64_t size, std::vector<
   if (!outcome.ok()) return outcome;
   *addresses = addresses_of(executor, workspace, size);
   if (checking()) {
-    outcome = check_reach(executor.op.name, uses_of(executor, workspace, size));
+    outcome = check_reach(executor.op.name, uses_of(executor, *addresses));
     if (!outcome.ok()) return outcome;
   }
   if (*addresses == executor.accepted) return {};
@@ -178,11 +192,12 @@ aclnnStatus run_operator(const Operator& op, void* workspace, uint64_t workspace
   outcome = prepare(*executor, workspace, workspace_size, &addresses);
   if (!outcome.ok()) return fail(outcome);
   const bool last = !executor->repeatable;
-  Job job = job_of(executor, std::move(addresses), last);
-  if (checking()) job = watched(op.name, uses_of(*executor, workspace, workspace_size), std::move(job));
+  Job job = job_of(executor, addresses, last);
+  if (checking()) job = watched(op.name, uses_of(*executor, addresses), std::move(job));
   outcome = stream->submit(std::move(job));
   if (!outcome.ok()) return fail(outcome.code, std::string(op.name) + ": " + outcome.sentence);
   executor->has_run = true;
+  keep_late_addresses(*executor, addresses);
   if (last) {
     std::shared_ptr<Executor> from_table;
     executors().take(handle, &from_table);
