@@ -76,12 +76,14 @@ struct Late {
     const Elu& elu = busy->elu;
     const int code = aclnnEluBackwardGetWorkspaceSize(elu.grad.get(), elu.one.get(), elu.one.get(), elu.one.get(), true,
                                                       elu.result.get(), elu.out.get(), &size, &executor);
-    if (code != 561000) _exit(1);
+    if (code != 561000 || !said("the process is exiting")) _exit(1);
     if (aclnnEluBackward(nullptr, 0, elu.executor, busy->stream) != 561000) _exit(2);
     if (aclrtSynchronizeStream(busy->stream) != 0) _exit(3);
     if (aclDestroyAclOpExecutor(elu.executor) != 0) _exit(4);
     if (aclrtDestroyStream(busy->stream) != 0) _exit(5);
-    if (aclrtFree(nullptr) != 100000) _exit(6);
+    if (aclrtFree(nullptr) != 100000 || !said("aclrtFree: the address is null; it must be given.")) _exit(6);
+    if (*aclGetRecentErrMsg() != '\0') _exit(8);  // reading clears
+    if (aclCreateIntArray(nullptr, 1) != nullptr || !said("aclCreateIntArray: value is null")) _exit(9);
   }
   std::unique_ptr<Busy> busy;
 };
@@ -89,6 +91,7 @@ Late late;
 
 int static_destructor() {
   compute();
+  EXPECT_CODE(100000, aclrtFree(nullptr));  // this thread has messages, which end before static objects do
   late.busy = std::make_unique<Busy>();
   return 7;
 }

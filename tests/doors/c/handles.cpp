@@ -122,7 +122,8 @@ void what_is_no_handle() {
   float value = 1;
   aclScalar* scalar = aclCreateScalar(&value, ACL_FLOAT);
   const void* others[] = {&on_the_stack, heap.data(), reinterpret_cast<void*>(1), reinterpret_cast<void*>(~0ull),
-                          reinterpret_cast<void*>(0xA1F0000000000001ull), scalar, "text"};
+                          reinterpret_cast<void*>(0xA1F0000000000001ull),
+                          reinterpret_cast<void*>(0x4400000000000000ull), scalar, "text"};
   for (const void* other : others) {
     const auto* tensor = static_cast<const aclTensor*>(other);
     int64_t offset = 0;
@@ -153,6 +154,47 @@ void handles_never_come_back() {
   }
 }
 
+// Programs keep handles in an int64, and tell them from addresses by nothing at all.
+void handles_are_positive_numbers_and_no_addresses() {
+  float value = 1;
+  aclrtStream stream = nullptr;
+  aclrtEvent event = nullptr;
+  OK(aclrtCreateStream(&stream));
+  OK(aclrtCreateEvent(&event));
+  aclScalar* scalar = aclCreateScalar(&value, ACL_FLOAT);
+  aclIntArray* array = aclCreateIntArray(nullptr, 0);
+  const void* handles[] = {scalar, array, stream, event};
+  for (const void* handle : handles) {
+    const int64_t number = static_cast<int64_t>(reinterpret_cast<intptr_t>(handle));
+    EXPECT(number > 0 && number >> 56 != 0);  // no process has addresses of more than 56 bits
+  }
+  const int64_t kept = static_cast<int64_t>(reinterpret_cast<intptr_t>(stream));
+  OK(aclrtSynchronizeStream(reinterpret_cast<aclrtStream>(kept)));
+  OK(aclrtDestroyStream(stream));
+  OK(aclrtDestroyEvent(event));
+  OK(aclDestroyScalar(scalar));
+  OK(aclDestroyIntArray(array));
+}
+
+// As many objects are alive as memory holds; programs that never destroy a scalar go on for long.
+void very_many_are_alive() {
+  float value = 1;
+  std::vector<aclScalar*> made((1 << 20) + 5000);
+  for (aclScalar*& scalar : made) {
+    scalar = aclCreateScalar(&value, ACL_FLOAT);
+    EXPECT(scalar != nullptr);
+  }
+  for (const aclScalar* scalar : made) OK(aclDestroyScalar(scalar));
+  EXPECT_CODE(161002, aclDestroyScalar(reinterpret_cast<aclScalar*>(made.data())));
+}
+
+// More than any memory holds: null, and a sentence about memory.
+void too_large_to_be() {
+  const int64_t one[] = {1};
+  EXPECT(aclCreateIntArray(one, UINT64_MAX / 2) == nullptr);
+  EXPECT(said("aclCreateIntArray: out of memory"));
+}
+
 void messages() {
   aclGetRecentErrMsg();
   EXPECT(std::strcmp(aclGetRecentErrMsg(), "") == 0);
@@ -181,6 +223,9 @@ int main() {
   lists_and_their_members();
   what_is_no_handle();
   handles_never_come_back();
+  handles_are_positive_numbers_and_no_addresses();
+  very_many_are_alive();
+  too_large_to_be();
   messages();
   numbers();
   OK(aclnnInit(nullptr));

@@ -4,6 +4,7 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <deque>
 
 namespace aclnn_cpu {
@@ -16,11 +17,12 @@ struct Messages {
   std::string handed_out;
 };
 
-// A thread's messages end with the thread. Destructors of static objects run after that and may still fail: for them
-// nothing is remembered any more, which these two plain values say without being destroyed themselves.
+// A thread's messages end with the thread. Destructors of static objects run after that and may still fail: the newest
+// sentence then stands in plain bytes, which nobody destroys.
 thread_local Messages* messages = nullptr;
 thread_local bool thread_is_ending = false;
 thread_local bool sentence_was_lost = false;
+thread_local char last_words[512] = "";
 
 constexpr char kLost[] = "out of memory; so much that the sentence about it is lost.";
 
@@ -41,6 +43,15 @@ Messages* messages_of_this_thread() {
   return messages;
 }
 
+// Reading clears, here as before.
+const char* read_last_words() {
+  static thread_local char handed_out[sizeof last_words];
+  std::memcpy(handed_out, sentence_was_lost ? kLost : last_words, sentence_was_lost ? sizeof kLost : sizeof last_words);
+  last_words[0] = '\0';
+  sentence_was_lost = false;
+  return handed_out;
+}
+
 }  // namespace
 
 int fail(int code, const std::string& sentence) noexcept {
@@ -49,6 +60,8 @@ int fail(int code, const std::string& sentence) noexcept {
     if (Messages* mine = messages_of_this_thread()) {
       mine->newest_first.push_front(sentence);
       if (mine->newest_first.size() > kMostRemembered) mine->newest_first.pop_back();
+    } else {
+      std::snprintf(last_words, sizeof last_words, "%s", sentence.c_str());
     }
   } catch (const std::exception&) {
     sentence_was_lost = true;
@@ -67,9 +80,9 @@ int fail_no_memory(const char* function) noexcept {
   }
 }
 
-int fail_with(const char* function, const std::exception& error) noexcept {
+int fail_with(const char* function, const char* words) noexcept {
   try {
-    return fail(ACL_ERROR_INTERNAL_ERROR, std::string(function) + ": " + error.what() + ".");
+    return fail(ACL_ERROR_INTERNAL_ERROR, std::string(function) + ": " + words + ".");
   } catch (const std::exception&) {
     sentence_was_lost = true;
     return ACL_ERROR_INTERNAL_ERROR;
@@ -112,7 +125,7 @@ using namespace aclnn_cpu;
 extern "C" const char* aclGetRecentErrMsg() {
   try {
     Messages* mine = messages_of_this_thread();
-    if (mine == nullptr) return "";
+    if (mine == nullptr) return read_last_words();
     std::string all = sentence_was_lost ? kLost : "";
     for (const std::string& sentence : mine->newest_first) all += (all.empty() ? "" : "\n") + sentence;
     mine->handed_out.swap(all);

@@ -1,6 +1,8 @@
 // What went wrong, in one sentence: remembered per thread for aclGetRecentErrMsg, or said on stderr.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -38,18 +40,24 @@ void say(const std::string& sentence);
 std::string text_of(unsigned long long number);
 std::string text_of(const void* address);
 
-// An exception that is not about memory.
-int fail_with(const char* function, const std::exception& error) noexcept;
+// An exception that is not about memory, in its own words.
+int fail_with(const char* function, const char* words) noexcept;
 
-// Runs a public function's body. C++ exceptions stop here; anything else (a thread being ended) passes through.
+// Runs a public function's body. C++ exceptions stop here; the end of a thread passes through.
 template <class Body>
 int guarded(const char* function, Body body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
     return fail_no_memory(function);
+  } catch (const std::length_error&) {  // more elements than any memory holds
+    return fail_no_memory(function);
   } catch (const std::exception& error) {
-    return fail_with(function, error);
+    return fail_with(function, error.what());
+  } catch (const abi::__forced_unwind&) {
+    throw;
+  } catch (...) {  // of a callback: the program may throw anything
+    return fail_with(function, "something was thrown that is no std::exception");
   }
 }
 

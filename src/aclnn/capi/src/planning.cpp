@@ -162,7 +162,6 @@ aclnnStatus Planning::plan() {
   made->parts = std::move(parts_);
   made->arguments = std::move(arguments_);
   void* handle = executors().insert(std::move(made), maker_);
-  if (handle == nullptr) return fail(ACLNN_ERR_INNER, std::string(op_.name) + ": too many executors are alive.");
   *workspace_size_ = size;
   *executor_ = static_cast<aclOpExecutor*>(handle);
   return 0;

@@ -1,13 +1,15 @@
 // The live table: every object a program holds is a slot here, and what the program holds is its handle.
 //
-// A handle is a number in a pointer's clothes: tag and kind in the top byte (no real address has such bits), then shard
-// and slot, then the slot's generation. It is never followed as an address, and since a slot's generation grows with
-// every use, no handle ever comes back. A stale, foreign or made-up handle is simply not found.
+// A handle is a number in a pointer's clothes: a tag bit that no address of a process has, the kind, then shard and slot,
+// then the slot's generation. It is a positive int64, for programs that keep handles in one. It is never followed as an
+// address, and since a slot's generation grows with every use, no handle ever comes back. A stale, foreign or made-up
+// handle is simply not found.
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -39,8 +41,9 @@ std::mutex& shard_lock(unsigned shard);
 unsigned shard_of_this_thread();
 
 struct Handle {
-  static constexpr uint64_t kTag = 0xA;
-  static constexpr uint32_t kMostSlots = 1u << 20;  // per shard
+  static constexpr unsigned kTagBit = 62, kKindBit = 58, kShardBit = 54, kSlotBit = 26;
+  static constexpr uint32_t kMostSlots = 1u << (kShardBit - kSlotBit);  // per shard: memory ends before
+  static constexpr uint32_t kGenerations = 1u << kSlotBit;
 
   Kind kind;
   unsigned shard;
@@ -48,16 +51,17 @@ struct Handle {
   uint32_t generation;
 
   void* pointer() const {
-    const uint64_t bits = kTag << 60 | static_cast<uint64_t>(kind) << 56 | static_cast<uint64_t>(shard) << 52 |
-                          static_cast<uint64_t>(slot) << 32 | generation;
+    const uint64_t bits = uint64_t{1} << kTagBit | static_cast<uint64_t>(kind) << kKindBit |
+                          static_cast<uint64_t>(shard) << kShardBit | static_cast<uint64_t>(slot) << kSlotBit |
+                          generation;
     return reinterpret_cast<void*>(bits);
   }
 
   static bool read(const void* pointer, Kind kind, Handle* handle) {
     const uint64_t bits = reinterpret_cast<uint64_t>(pointer);
-    if (bits >> 56 != (kTag << 4 | static_cast<uint64_t>(kind))) return false;
-    *handle = {kind, static_cast<unsigned>(bits >> 52 & 0xF), static_cast<uint32_t>(bits >> 32 & 0xFFFFF),
-               static_cast<uint32_t>(bits)};
+    if (bits >> kKindBit != (1u << (kTagBit - kKindBit) | static_cast<unsigned>(kind))) return false;
+    *handle = {kind, static_cast<unsigned>(bits >> kShardBit) % kShards,
+               static_cast<uint32_t>(bits >> kSlotBit) % kMostSlots, static_cast<uint32_t>(bits) % kGenerations};
     return true;
   }
 };
@@ -67,16 +71,16 @@ class Table {
  public:
   explicit Table(Kind kind) : kind_(kind) {}
 
-  // The handle of a new object, or null when sixteen million are alive. `maker` is the code address that asked.
+  // The handle of a new object; throws when there is no memory for it. `maker` is the code address that asked.
   void* insert(Object object, void* maker) {
     const unsigned shard = shard_of_this_thread();
     std::lock_guard<std::mutex> hold(shard_lock(shard));
     Shard& home = shards_[shard];
-    if (home.unused.empty() && !add_slot(home)) return nullptr;
-    const uint32_t index = home.unused.back();
-    Slot& slot = home.slots[index];
+    if (home.first_unused == kNone) add_chunk(home);
+    const uint32_t index = home.first_unused;
+    Slot& slot = home.at(index);
     slot.object = std::move(object);
-    home.unused.pop_back();
+    home.first_unused = slot.next_unused;
     slot.live = true;
     slot.maker = maker;
     ++home.alive;
@@ -107,7 +111,9 @@ class Table {
     slot->live = false;
     Shard& home = shards_[handle.shard];
     --home.alive;
-    if (++slot->generation != 0) home.unused.push_back(handle.slot);  // a slot whose generations are used up rests
+    if (++slot->generation == Handle::kGenerations) return true;  // a slot whose generations are used up rests
+    slot->next_unused = home.first_unused;
+    home.first_unused = handle.slot;
     return true;
   }
 
@@ -116,9 +122,9 @@ class Table {
     if (!Handle::read(pointer, kind_, &handle)) return Standing::foreign;
     std::lock_guard<std::mutex> hold(shard_lock(handle.shard));
     if (find(handle) != nullptr) return Standing::live;
-    const auto& slots = shards_[handle.shard].slots;
-    const bool was_one = handle.slot < slots.size() && handle.generation < slots[handle.slot].generation;
-    return was_one ? Standing::gone : Standing::foreign;
+    Shard& home = shards_[handle.shard];
+    const bool was_one = handle.slot < home.slots() && handle.generation < home.at(handle.slot).generation;
+    return was_one && handle.generation > 0 ? Standing::gone : Standing::foreign;
   }
 
   size_t alive() {
@@ -135,41 +141,47 @@ class Table {
     std::vector<void*> found;
     for (unsigned shard = 0; shard < kShards; ++shard) {
       std::lock_guard<std::mutex> hold(shard_lock(shard));
-      for (const Slot& slot : shards_[shard].slots) {
-        if (slot.live) found.push_back(slot.maker);
+      Shard& home = shards_[shard];
+      for (uint32_t index = 0; index < home.slots(); ++index) {
+        if (home.at(index).live) found.push_back(home.at(index).maker);
       }
     }
     return found;
   }
 
  private:
+  static constexpr uint32_t kChunk = 64;  // slots that come at once
+  static constexpr uint32_t kNone = UINT32_MAX;
+
   struct Slot {
     Object object{};
     void* maker = nullptr;
     uint32_t generation = 1;
+    uint32_t next_unused = kNone;  // unused slots form a list of their own: giving one back never asks for memory
     bool live = false;
   };
 
   struct Shard {
-    std::deque<Slot> slots;  // a deque: slots never move
-    std::vector<uint32_t> unused;
+    std::vector<std::unique_ptr<Slot[]>> chunks;  // slots never move
+    uint32_t first_unused = kNone;
     size_t alive = 0;
+
+    uint32_t slots() const { return static_cast<uint32_t>(chunks.size()) * kChunk; }
+    Slot& at(uint32_t index) { return chunks[index / kChunk][index % kChunk]; }
   };
 
-  // There is always room for every slot among the unused: giving one back never asks for memory.
-  static bool add_slot(Shard& home) {
-    const size_t count = home.slots.size();
-    if (count >= Handle::kMostSlots) return false;
-    if (home.unused.capacity() <= count) home.unused.reserve(2 * count + 16);
-    home.slots.emplace_back();
-    home.unused.push_back(static_cast<uint32_t>(count));
-    return true;
+  static void add_chunk(Shard& home) {
+    const uint32_t first = home.slots();
+    if (first >= Handle::kMostSlots) throw std::runtime_error("no handle is left for one more object of this kind");
+    home.chunks.push_back(std::make_unique<Slot[]>(kChunk));
+    for (uint32_t i = 0; i < kChunk; ++i) home.at(first + i).next_unused = i + 1 < kChunk ? first + i + 1 : kNone;
+    home.first_unused = first;
   }
 
   Slot* find(const Handle& handle) {
-    auto& slots = shards_[handle.shard].slots;
-    if (handle.slot >= slots.size()) return nullptr;
-    Slot& slot = slots[handle.slot];
+    Shard& home = shards_[handle.shard];
+    if (handle.slot >= home.slots()) return nullptr;
+    Slot& slot = home.at(handle.slot);
     return slot.live && slot.generation == handle.generation ? &slot : nullptr;
   }
 
