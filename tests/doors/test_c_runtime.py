@@ -57,7 +57,7 @@ def test_the_process_ends_as_it_asked_every_time(mode: str, exits: Path) -> None
 def test_work_that_is_never_done_does_not_hold_the_exit_back(exits: Path) -> None:
     ended = run_program([exits, "stuck"], timeout=30)
     assert ended.returncode == 7
-    said = "aclnn: the process exits while work is still queued on a stream; what did not finish in time is dropped.\n"
+    said = "aclnn: the process exits with 1 job left on its streams after 10 seconds; it is dropped.\n"
     assert ended.stderr == said
 
 

@@ -31,6 +31,11 @@ WAYS_TO_LEAVE = (
     "static_destructor",
     "fork_after_use",
     "fork_before_use",
+    "fork_at_work",
+    "fork_while_others_wait",
+    "fork_while_starting",
+    "fork_in_a_callback",
+    "fork_anywhere",
     "first_thread_ends",
 )
 """The modes of exits.cpp."""

@@ -2,6 +2,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "suite.h"
@@ -137,6 +139,175 @@ int fork_before_use() {
   return 7;
 }
 
+// In a child that must not hang: it is killed if it does.
+[[noreturn]] void answer(void (*work)()) {
+  alarm(20);
+  work();
+  std::exit(6);
+}
+
+// What the parent has at work when it forks. The thread that would run the callback never does.
+struct AtWork {
+  AtWork() : elu(kGrad, kResult) {
+    compute();
+    OK(aclrtCreateStream(&stream));
+    OK(aclrtCreateStream(&other));
+    OK(aclrtCreateEvent(&event));
+    OK(aclrtSubscribeReport(1, stream));
+    OK(aclrtSubscribeReport(static_cast<uint64_t>(pthread_self()), other));
+    OK(aclrtLaunchCallback([](void*) {}, nullptr, ACL_CALLBACK_BLOCK, stream));
+    OK(aclrtRecordEvent(event, stream));
+    OK(elu.plan());
+    OK(aclSetAclOpExecutorRepeatable(elu.executor));
+  }
+  Elu elu;
+  aclrtStream stream = nullptr, other = nullptr;
+  aclrtEvent event = nullptr;
+};
+AtWork* at_work = nullptr;
+
+// Every function that takes something of the parent answers, with a code and a sentence where it cannot do its work.
+void use_what_is_the_parents() {
+  aclrtEventRecordedStatus status;
+  float milliseconds = 0;
+  const AtWork& its = *at_work;
+  EXPECT_CODE(100000, aclrtSynchronizeEvent(its.event));
+  EXPECT(said("event was made before a fork"));
+  EXPECT_CODE(100000, aclrtQueryEventStatus(its.event, &status));
+  EXPECT_CODE(100000, aclrtRecordEvent(its.event, nullptr));
+  EXPECT_CODE(100000, aclrtStreamWaitEvent(nullptr, its.event));
+  EXPECT_CODE(100000, aclrtEventElapsedTime(&milliseconds, its.event, its.event));
+  EXPECT_CODE(100000, aclrtSynchronizeStream(its.stream));
+  EXPECT_CODE(107000, aclrtProcessReport(-1));
+  EXPECT(said("has not subscribed"));
+  EXPECT_CODE(561000, aclSetAclOpExecutorRepeatable(its.elu.executor));
+  EXPECT(said("executor was made before a fork"));
+  EXPECT_CODE(561000, aclSetInputTensorAddr(its.elu.executor, 0, its.elu.grad.get(), nullptr));
+  EXPECT_CODE(561000, aclnnEluBackward(nullptr, 0, its.elu.executor, nullptr));
+  OK(aclDestroyAclOpExecutor(its.elu.executor));
+  OK(aclrtDestroyEvent(its.event));
+  OK(aclrtDestroyStream(its.stream));
+  OK(aclrtSynchronizeDevice());
+  int value = 0;
+  OK(aclrtMemsetAsync(&value, 4, 1, 4, nullptr));
+  OK(aclrtSynchronizeDevice());
+  EXPECT(value == 0x01010101);
+}
+
+int leave_at_work(pid_t child) {
+  EXPECT(after_fork(child) == 6);
+  OK(aclrtUnSubscribeReport(1, at_work->stream));
+  OK(aclrtSynchronizeEvent(at_work->event));
+  OK(at_work->elu.run(nullptr));
+  OK(aclrtSynchronizeStream(nullptr));
+  EXPECT(at_work->elu.outcome() == kExpected);
+  return 7;
+}
+
+int fork_at_work() {
+  at_work = new AtWork;
+  const pid_t child = fork();
+  if (child == 0) answer(use_what_is_the_parents);
+  return leave_at_work(child);
+}
+
+// The same while threads of the parent wait inside: for the event, for a callback, and, holding an executor, for room in
+// a queue that is full.
+int fork_while_others_wait() {
+  at_work = new AtWork;
+  int value = 0;
+  for (int i = 0; i < 65536; ++i) OK(aclrtMemsetAsync(&value, 4, i, 4, at_work->stream));
+  OK(aclrtUnSubscribeReport(static_cast<uint64_t>(pthread_self()), at_work->other));
+  std::atomic<bool> subscribed{false};
+  std::thread for_event([] { OK(aclrtSynchronizeEvent(at_work->event)); });
+  std::thread for_room([] { OK(at_work->elu.run(at_work->stream)); });
+  std::thread for_callback([&] {
+    OK(aclrtSubscribeReport(static_cast<uint64_t>(pthread_self()), at_work->other));
+    subscribed = true;
+    EXPECT_CODE(107000, aclrtProcessReport(-1));
+  });
+  while (!subscribed) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const pid_t child = fork();
+  if (child == 0) answer(use_what_is_the_parents);
+  const int code = leave_at_work(child);
+  OK(aclrtDestroyStream(at_work->other));
+  for (std::thread* waiting : {&for_event, &for_room, &for_callback}) waiting->join();
+  OK(aclrtSynchronizeStream(at_work->stream));
+  return code;
+}
+
+// The engine is being started by another thread.
+int fork_while_starting() {
+  std::thread starter(compute);
+  for (int i = 0; i < 10; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const pid_t child = fork();
+    if (child == 0) answer([] {
+      Elu elu(kGrad, kResult);
+      EXPECT_CODE(561000, elu.plan());
+      EXPECT(said("the process was forked"));
+    });
+    EXPECT(after_fork(child) == 6);
+  }
+  starter.join();
+  compute();
+  return 7;
+}
+
+// A callback forks; the child returns from aclrtProcessReport like the parent.
+int fork_in_a_callback() {
+  static pid_t child = -1;
+  aclrtStream stream = nullptr;
+  OK(aclrtCreateStream(&stream));
+  OK(aclrtSubscribeReport(static_cast<uint64_t>(pthread_self()), stream));
+  OK(aclrtLaunchCallback([](void*) { child = fork(); }, nullptr, ACL_CALLBACK_BLOCK, stream));
+  OK(aclrtProcessReport(-1));
+  if (child == 0) answer([] { EXPECT_CODE(107000, aclrtProcessReport(1)); });
+  OK(aclrtSynchronizeStream(stream));
+  EXPECT(after_fork(child) == 6);
+  OK(aclrtDestroyStream(stream));
+  return 7;
+}
+
+// Every kind of object, made, used and destroyed.
+void use_everything() {
+  float value = 1;
+  const int64_t one[] = {1};
+  aclrtStream stream = nullptr;
+  aclrtEvent event = nullptr;
+  OK(aclDestroyScalar(aclCreateScalar(&value, ACL_FLOAT)));
+  OK(aclDestroyIntArray(aclCreateIntArray(one, 1)));
+  OK(aclDestroyTensor(aclCreateTensor(one, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, one, 1, nullptr)));
+  OK(aclrtCreateStream(&stream));
+  OK(aclrtCreateEvent(&event));
+  OK(aclrtSubscribeReport(static_cast<uint64_t>(pthread_self()), stream));
+  Memory memory = device_memory(64);
+  OK(aclrtMemsetAsync(memory.get(), 64, 1, 64, stream));
+  OK(aclrtLaunchCallback([](void*) {}, nullptr, ACL_CALLBACK_BLOCK, stream));
+  OK(aclrtRecordEvent(event, stream));
+  OK(aclrtProcessReport(-1));
+  OK(aclrtSynchronizeEvent(event));
+  memory.reset();
+  OK(aclrtDestroyEvent(event));
+  OK(aclrtDestroyStream(stream));
+}
+
+// Threads are anywhere in the library when the process forks.
+int fork_anywhere() {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back([&] { while (!done) use_everything(); });
+  for (int i = 0; i < 30; ++i) {
+    const pid_t child = fork();
+    if (child == 0) answer(use_everything);
+    EXPECT(after_fork(child) == 6);
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  return 7;
+}
+
 // The thread that starts Python is gone when others use it.
 int first_thread_ends() {
   std::thread(compute).join();
@@ -159,6 +330,11 @@ int main(int, char** arguments) {
   if (mode == "static_destructor") return static_destructor();
   if (mode == "fork_after_use") return fork_after_use();
   if (mode == "fork_before_use") return fork_before_use();
+  if (mode == "fork_at_work") return fork_at_work();
+  if (mode == "fork_while_others_wait") return fork_while_others_wait();
+  if (mode == "fork_while_starting") return fork_while_starting();
+  if (mode == "fork_in_a_callback") return fork_in_a_callback();
+  if (mode == "fork_anywhere") return fork_anywhere();
   if (mode == "first_thread_ends") return first_thread_ends();
   return 2;
 }

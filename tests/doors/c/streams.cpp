@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 #include <thread>
 
 #include "suite.h"
@@ -30,8 +31,16 @@ void devices_and_contexts() {
   OK(aclrtGetDevice(&device));
   OK(aclrtGetCurrentContext(&now));
   EXPECT(device == 1 && now == of_device);
-  OK(aclrtDestroyContext(own));
+  std::thread([&] { OK(aclrtSetCurrentContext(own)); OK(aclrtDestroyContext(own)); }).join();
   EXPECT_CODE(100000, aclrtSetCurrentContext(own));
+  EXPECT_CODE(100000, aclrtDestroyContext(of_device));  // it is the device's own
+  EXPECT(said("only one of aclrtCreateContext can be destroyed"));
+  OK(aclrtGetCurrentContext(&now));
+  OK(aclrtSetCurrentContext(now));
+  OK(aclrtCreateContext(&own, 1));
+  std::thread([&] { OK(aclrtDestroyContext(own)); }).join();
+  EXPECT_CODE(107002, aclrtGetCurrentContext(&now));  // a dead one is not handed out
+  OK(aclrtSetDevice(1));
   EXPECT_CODE(100000, aclrtSetCurrentContext(nullptr));
   std::thread([] {
     int32_t other = -1;
@@ -184,6 +193,78 @@ void callbacks() {
   OK(aclrtDestroyStream(stream));
 }
 
+// A callback that throws: its code is that of aclrtProcessReport, and the stream goes on.
+void callbacks_that_throw() {
+  aclrtStream stream = nullptr;
+  OK(aclrtCreateStream(&stream));
+  OK(aclrtSubscribeReport(static_cast<uint64_t>(pthread_self()), stream));
+  OK(aclrtLaunchCallback([](void*) { throw std::runtime_error("enough"); }, nullptr, ACL_CALLBACK_BLOCK, stream));
+  OK(aclrtLaunchCallback([](void*) { throw 42; }, nullptr, ACL_CALLBACK_BLOCK, stream));
+  EXPECT_CODE(500000, aclrtProcessReport(10000));
+  EXPECT(said("aclrtProcessReport: enough."));
+  EXPECT_CODE(500000, aclrtProcessReport(10000));
+  EXPECT(said("no std::exception"));
+  OK(aclrtSynchronizeStreamWithTimeout(stream, 10000));
+  OK(aclrtDestroyStream(stream));
+}
+
+// Whoever waits for callbacks is told when none will come any more.
+void unsubscribed_while_waiting() {
+  aclrtStream stream = nullptr;
+  OK(aclrtCreateStream(&stream));
+  std::atomic<bool> subscribed{false};
+  std::thread waiter([&] {
+    while (!subscribed) std::this_thread::yield();
+    EXPECT_CODE(107000, aclrtProcessReport(-1));
+    EXPECT(said("unsubscribed while it waited"));
+  });
+  const uint64_t thread = static_cast<uint64_t>(waiter.native_handle());
+  OK(aclrtSubscribeReport(thread, stream));
+  subscribed = true;
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  OK(aclrtUnSubscribeReport(thread, stream));
+  waiter.join();
+  OK(aclrtDestroyStream(stream));
+}
+
+// Destroying a stream ends its subscription, also in the thread that its callbacks wait for.
+void destroyed_with_a_callback_on_the_way() {
+  aclrtStream stream = nullptr;
+  OK(aclrtCreateStream(&stream));
+  int number = 0;
+  OK(aclrtSubscribeReport(static_cast<uint64_t>(pthread_self()), stream));
+  OK(aclrtLaunchCallback(add_one, &number, ACL_CALLBACK_BLOCK, stream));
+  OK(aclrtDestroyStream(stream));
+  EXPECT_CODE(107000, aclrtProcessReport(1));
+  EXPECT(number == 0);
+}
+
+constexpr int kMostQueued = 65536;
+
+// A full queue makes whoever brings more work wait; threads that run callbacks do not, for streams wait for them.
+void a_full_queue() {
+  HeldStream held;
+  aclrtStream mine = nullptr;
+  OK(aclrtCreateStream(&mine));
+  int value = 0;
+  for (int i = 0; i < kMostQueued; ++i) OK(aclrtMemsetAsync(&value, 4, i, 4, held.stream));
+  std::atomic<bool> taken{false};
+  std::thread late([&] {
+    OK(aclrtMemsetAsync(&value, 4, 1, 4, held.stream));
+    taken = true;
+  });
+  OK(aclrtSubscribeReport(static_cast<uint64_t>(pthread_self()), mine));
+  OK(aclrtMemsetAsync(&value, 4, 2, 4, held.stream));
+  OK(aclrtUnSubscribeReport(static_cast<uint64_t>(pthread_self()), mine));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT(!taken);
+  held.release();
+  late.join();
+  OK(aclrtSynchronizeStream(held.stream));
+  EXPECT(value == 0x01010101 || value == 0x02020202);
+  OK(aclrtDestroyStream(mine));
+}
+
 void streams_that_are_none() {
   aclrtStream stream = nullptr;
   OK(aclrtCreateStream(&stream));
@@ -210,6 +291,45 @@ void early_free() {
   EXPECT(value == 0x01010101);
 }
 
+// Memory is freed while another thread waits for the end of a stream that needs it.
+void free_while_a_stream_ends() {
+  HeldStream held;
+  void* memory = nullptr;
+  OK(aclrtMalloc(&memory, 4, ACL_MEM_MALLOC_HUGE_FIRST));
+  int value = 0;
+  OK(aclrtMemsetAsync(memory, 4, 1, 4, held.stream));
+  OK(aclrtMemcpyAsync(&value, 4, memory, 4, ACL_MEMCPY_DEVICE_TO_HOST, held.stream));
+  std::thread ender([&] { OK(aclrtDestroyStream(held.stream)); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  OK(aclrtFree(memory));
+  EXPECT_CODE(100000, aclrtMemsetAsync(&value, 4, 1, 4, held.stream));  // it takes no more work
+  held.release();
+  ender.join();
+  EXPECT(value == 0x01010101);
+}
+
+// Frees and ends of streams at any time: a free of what is alive answers 0.
+void frees_and_ends_in_any_order() {
+  std::atomic<bool> done{false};
+  std::thread ender([&] {
+    int value = 0;
+    while (!done) {
+      aclrtStream stream = nullptr;
+      OK(aclrtCreateStream(&stream));
+      for (int i = 0; i < 5; ++i) OK(aclrtMemsetAsync(&value, 4, i, 4, stream));
+      OK(aclrtDestroyStream(stream));
+    }
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  while (std::chrono::steady_clock::now() < end) {
+    void* memory = nullptr;
+    OK(aclrtMalloc(&memory, 4, ACL_MEM_MALLOC_HUGE_FIRST));
+    OK(aclrtFree(memory));
+  }
+  done = true;
+  ender.join();
+}
+
 }  // namespace
 
 int main() {
@@ -219,8 +339,14 @@ int main() {
   events();
   default_stream_and_device();
   callbacks();
+  callbacks_that_throw();
+  unsubscribed_while_waiting();
+  destroyed_with_a_callback_on_the_way();
+  a_full_queue();
   streams_that_are_none();
   early_free();
+  free_while_a_stream_ends();
+  frees_and_ends_in_any_order();
   OK(aclFinalize());
   std::puts("fine");
 }

@@ -52,6 +52,9 @@ int exchange(const char* function, Executor& executor, Part& part, const void* h
 int find(const char* function, const void* handle, std::shared_ptr<Executor>* executor) {
   if (handle == nullptr) return fail_null(function, "executor", ACLNN_ERR_PARAM_NULLPTR);
   *executor = find_executor(handle);
+  if (*executor && (*executor)->is_orphan()) {
+    return fail(ACLNN_ERR_INNER, std::string(function) + ": executor was made before a fork; it is the parent's.");
+  }
   if (*executor) return 0;
   return fail_not_live(function, "executor", "aclOpExecutor", handle, ACLNN_ERR_INNER);
 }

@@ -3,6 +3,9 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +24,8 @@ namespace {
 struct Memory {
   std::mutex lock;
   std::set<const Borrowed*> borrowed;
-  std::set<const void*> executors_that_ran;
+  std::array<const void*, 1024> executors_that_ran{};  // the latest
+  size_t runs = 0;
 };
 
 Memory& memory() {
@@ -60,11 +64,13 @@ void report_alive(const char* type, const std::vector<void*>& makers) {
 }  // namespace
 
 bool checking() {
-  static const bool on = [] {
+  enum : int { unknown, off, on };
+  static std::atomic<int> known{unknown};  // asked when first needed: a program may set the variable itself
+  if (known.load(std::memory_order_relaxed) == unknown) {
     const char* value = std::getenv("ACLNN_CHECK");
-    return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
-  }();
-  return on;
+    known.store(value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0 ? on : off);
+  }
+  return known.load(std::memory_order_relaxed) == on;
 }
 
 std::mutex& check_lock() { return memory().lock; }
@@ -122,16 +128,15 @@ void check_free(const char* function, const Block& block) {
 void remember_run(const void* executor) {
   if (!checking()) return;
   std::lock_guard<std::mutex> hold(check_lock());
-  try {
-    memory().executors_that_ran.insert(executor);
-  } catch (const std::bad_alloc&) {  // the work is queued: a second run then gets another sentence, nothing worse
-  }
+  auto& ran = memory().executors_that_ran;
+  ran[memory().runs++ % ran.size()] = executor;
 }
 
 bool has_run(const void* executor) {
   if (!checking()) return false;
   std::lock_guard<std::mutex> hold(check_lock());
-  return memory().executors_that_ran.count(executor) > 0;
+  const auto& ran = memory().executors_that_ran;
+  return std::find(ran.begin(), ran.end(), executor) != ran.end();
 }
 
 void report_leaks() {

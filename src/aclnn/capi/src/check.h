@@ -44,7 +44,7 @@ class Borrowed {
 
 void check_free(const char* function, const Block& block);
 
-// Executors that have run: a second run is answered with that reason.
+// Executors that have run, the latest of them: a second run is answered with that reason.
 void remember_run(const void* executor);
 bool has_run(const void* executor);
 

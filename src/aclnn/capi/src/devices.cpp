@@ -16,6 +16,7 @@ namespace {
 
 struct Context {
   int device = -1;
+  bool is_default = false;
 };
 
 Table<Context>& contexts() {
@@ -42,8 +43,13 @@ int no_such_context(const char* function, const void* context) {
 
 // The contexts that go with the devices for whoever makes none.
 void* default_context(int device) {
-  static void* const made[kDevices] = {contexts().insert({0}, nullptr), contexts().insert({1}, nullptr)};
+  static void* const made[kDevices] = {contexts().insert({0, true}, nullptr), contexts().insert({1, true}, nullptr)};
   return made[device];
+}
+
+std::shared_ptr<Stream>* default_streams() {
+  static auto* made = new std::shared_ptr<Stream>[kDevices];
+  return made;
 }
 
 }  // namespace
@@ -59,11 +65,16 @@ int device_in_use(const char* function) {
 }
 
 std::shared_ptr<Stream> default_stream() {
-  static auto* made = new std::shared_ptr<Stream>[kDevices];
   const int device = thread_device < 0 ? 0 : thread_device;
   std::lock_guard<std::mutex> hold(stream_registry_lock());
-  if (!made[device] || made[device]->is_orphan()) made[device] = std::make_shared<Stream>(device);
-  return made[device];
+  auto& stream = default_streams()[device];
+  if (!stream || stream->is_orphan()) stream = std::make_shared<Stream>(device);
+  return stream;
+}
+
+void make_devices() {
+  default_context(0);
+  default_streams();
 }
 
 }  // namespace aclnn_cpu
@@ -176,7 +187,7 @@ aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
   return guarded("aclrtCreateContext", [&] {
     if (context == nullptr) return fail_null("aclrtCreateContext", "context");
     if (!exists(deviceId)) return no_such_device("aclrtCreateContext", deviceId);
-    *context = contexts().insert({deviceId}, maker);
+    *context = contexts().insert({deviceId, false}, maker);
     thread_device = deviceId;
     thread_context = *context;
     return 0;
@@ -187,6 +198,12 @@ aclError aclrtDestroyContext(aclrtContext context) {
   return guarded("aclrtDestroyContext", [&] {
     if (context == nullptr) return fail_null("aclrtDestroyContext", "context");
     Context taken;
+    contexts().with(context, [&](const Context& found) { taken = found; });
+    if (taken.is_default) {
+      return fail(ACL_ERROR_INVALID_PARAM, "aclrtDestroyContext: this context is that of device " +
+                                               std::to_string(taken.device) +
+                                               " itself; only one of aclrtCreateContext can be destroyed.");
+    }
     if (!contexts().take(context, &taken) && contexts().standing(context) == Standing::foreign) {
       return no_such_context("aclrtDestroyContext", context);
     }
@@ -214,6 +231,10 @@ aclError aclrtGetCurrentContext(aclrtContext* context) {
     if (thread_context == nullptr) {
       return fail(ACL_ERROR_RT_CONTEXT_NULL,
                   "aclrtGetCurrentContext: this thread has no context; call aclrtSetDevice first.");
+    }
+    if (contexts().standing(thread_context) != Standing::live) {
+      return fail(ACL_ERROR_RT_CONTEXT_NULL, "aclrtGetCurrentContext: the context of this thread was destroyed by another "
+                                             "one; call aclrtSetCurrentContext or aclrtSetDevice.");
     }
     *context = thread_context;
     return 0;

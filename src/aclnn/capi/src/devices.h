@@ -18,4 +18,7 @@ int device_in_use(const char* function);
 // The default stream of the device in use.
 std::shared_ptr<Stream> default_stream();
 
+// Makes what all devices have, once.
+void make_devices();
+
 }  // namespace aclnn_cpu

@@ -8,6 +8,7 @@
 
 #include "aclnn/acl_meta.h"
 #include "engine.h"
+#include "lifecycle.h"
 #include "table.h"
 
 namespace aclnn_cpu {
@@ -43,7 +44,7 @@ struct Argument {
   size_t parts;
 };
 
-class Executor {
+class Executor : public ForkMark {
  public:
   Executor(const Operator& op, const Engine* engine) : op(op), engine(engine) {}
   ~Executor();

@@ -18,6 +18,7 @@ namespace aclnn_cpu {
 namespace {
 
 std::atomic<const Python*> published{nullptr};
+std::mutex looking;
 
 template <class Function>
 bool look_up(void* library, const char* name, Function* function) {
@@ -195,8 +196,7 @@ void keep_thread_state(const Python& py) {
 const Python* python() { return published.load(std::memory_order_acquire); }
 
 void look_for_python() {
-  static auto* once = new std::mutex;
-  std::lock_guard<std::mutex> hold(*once);
+  std::lock_guard<std::mutex> hold(looking);
   if (python() != nullptr) return;
   void* library = loaded_python();
   Outcome ignored;

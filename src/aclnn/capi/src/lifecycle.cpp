@@ -10,7 +10,9 @@
 #include <thread>
 
 #include "check.h"
+#include "devices.h"
 #include "memory.h"
+#include "reports.h"
 #include "stream.h"
 #include "table.h"
 
@@ -18,7 +20,6 @@ namespace aclnn_cpu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kDrainLimit(5);
 
 std::atomic<Phase> current_phase{Phase::open};
 std::atomic<int> visitors{0};
@@ -32,9 +33,11 @@ void before_fork() {
   memory_lock().lock();
   check_lock().lock();
   stream_registry_lock().lock();
+  mailboxes_lock().lock();
 }
 
 void after_fork() {
+  mailboxes_lock().unlock();
   stream_registry_lock().unlock();
   check_lock().unlock();
   memory_lock().unlock();
@@ -46,10 +49,25 @@ void after_fork_in_child() {
   forks.fetch_add(1);
   visitors.store(0);  // whoever was inside stayed in the parent
   forget_streams();
+  forget_mailboxes();
   if (has_engine.load()) forked_from_engine.store(true);
 }
 
-__attribute__((constructor)) void watch_forks() { pthread_atfork(before_fork, after_fork, after_fork_in_child); }
+// Whatever is made once is made now: a thread that is just making it when another one forks would leave it half made in
+// the child, which would then wait for the rest for ever.
+void make_what_is_made_once() {
+  aclnn_cpu_live_objects();
+  live_blocks();
+  working_streams();
+  check_lock();
+  mailboxes_lock();
+  make_devices();
+}
+
+__attribute__((constructor)) void watch_forks() {
+  make_what_is_made_once();
+  pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
 
 int read_load_count(dl_phdr_info* info, size_t, void* count) {
   *static_cast<unsigned long long*>(count) = info->dlpi_adds;
@@ -71,7 +89,7 @@ Phase phase() { return current_phase.load(std::memory_order_acquire); }
 
 Outcome operators_are_taken() {
   if (forked_from_engine.load(std::memory_order_relaxed)) {
-    return {ACLNN_ERR_INNER, "the process was forked after an operator had run; operators answer only in the parent."};
+    return {ACLNN_ERR_INNER, "the process was forked after an operator was called; operators answer only in the parent."};
   }
   if (phase() != Phase::open) return {ACLNN_ERR_INNER, "the process is exiting; operators are no longer taken."};
   return {};
@@ -80,9 +98,11 @@ Outcome operators_are_taken() {
 extern "C" void aclnn_cpu_close_doors() {
   Phase expected = Phase::open;
   if (!current_phase.compare_exchange_strong(expected, Phase::draining)) return;
-  const auto deadline = Clock::now() + kDrainLimit;
-  if (!drain_streams(deadline)) {
-    say("the process exits while work is still queued on a stream; what did not finish in time is dropped.");
+  const auto deadline = Clock::now() + kExitLimit;
+  const long left = drain_streams(deadline);
+  if (left > 0) {
+    say("the process exits with " + std::to_string(left) + (left == 1 ? " job" : " jobs") + " left on its streams after " +
+        std::to_string(kExitLimit.count()) + " seconds; " + (left == 1 ? "it is" : "they are") + " dropped.");
   }
   current_phase.store(Phase::closed);
   while (visitors.load() > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -100,7 +120,9 @@ void rest() {
 
 unsigned fork_count() { return forks.load(std::memory_order_relaxed); }
 
-void engine_started() { has_engine.store(true); }
+void engine_begins() { has_engine.store(true); }
+
+void engine_failed() { has_engine.store(false); }
 
 Visit::Visit() {
   visitors.fetch_add(1);

@@ -19,6 +19,8 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
+std::mutex lock_of_the_book;
+
 // By start address.
 std::map<const char*, Block>& book() {
   static auto* made = new std::map<const char*, Block>;
@@ -52,17 +54,12 @@ struct Retired {
 
 // Frees at once when no stream has work; else when each of those that have some has come to this point.
 void retire(void* memory) {
-  if (!work_is_in_flight()) {
+  if (work_in_flight() == 0) {
     std::free(memory);
     return;
   }
-  if (phase() != Phase::open) return;  // streams take no more work, and the memory goes with the process
   const auto last_user_frees = std::make_shared<Retired>();
-  for (const auto& stream : working_streams()) {
-    if (stream->idle()) continue;
-    const Outcome outcome = stream->submit([last_user_frees] { return Outcome{}; });
-    if (!outcome.ok()) throw std::bad_alloc();
-  }
+  for (const auto& stream : working_streams()) stream->follow([last_user_frees] { return Outcome{}; });
   last_user_frees->memory = memory;  // only now: if anything failed on the way, nothing is freed under anyone
 }
 
@@ -129,10 +126,7 @@ int enqueue(const char* function, aclrtStream handle, Job job) {
 
 }  // namespace
 
-std::mutex& memory_lock() {
-  static auto* lock = new std::mutex;
-  return *lock;
-}
+std::mutex& memory_lock() { return lock_of_the_book; }
 
 bool find_block(const void* address, Block* block) {
   const char* place = static_cast<const char*>(address);

@@ -41,9 +41,13 @@ uint16_t aclFloatToFloat16(float value) {
   if (size > 0x7F800000u) return static_cast<uint16_t>(sign | 0x7E00u | (size >> 13 & 0x3FFu));  // NaN, made quiet
   if (size >= 0x477FF000u) return static_cast<uint16_t>(sign | 0x7C00u);  // 65520 and above round to infinity
   if (size < 0x38800000u) {
-    // Below 2^-14 halves are multiples of 2^-24. Adding 0.5 leaves just those bits in a float, rounded to even.
-    const float rounded = float_of(size) + 0.5f;
-    return static_cast<uint16_t>(sign | (bits_of(rounded) - 0x3F000000u));
+    // Below 2^-14 halves are multiples of 2^-24: the mantissa shifted there, rounded to even. In integers, since the
+    // program may have set another rounding.
+    const uint32_t shift = 126 - (size >> 23);
+    if (shift > 24) return sign;
+    const uint32_t mantissa = (size & 0x7FFFFFu) | 0x800000u, half = 1u << (shift - 1);
+    const uint32_t down = mantissa >> shift, rest = mantissa & (2 * half - 1);
+    return static_cast<uint16_t>(sign | (down + (rest > half || (rest == half && (down & 1u)))));
   }
   const uint32_t to_even = 0xFFFu + (size >> 13 & 1u);
   return static_cast<uint16_t>(sign | (size - 0x38000000u + to_even) >> 13);

@@ -1,6 +1,9 @@
 // Host callbacks: a stream hands them over, the thread that subscribed runs them inside aclrtProcessReport.
+#include "reports.h"
+
 #include <pthread.h>
 
+#include <algorithm>
 #include <map>
 
 #include "acl/acl.h"
@@ -31,6 +34,8 @@ struct Mailboxes {
   std::mutex mutex;
   std::map<uint64_t, std::shared_ptr<Mailbox>> by_thread;
 };
+
+constexpr std::chrono::seconds kGlance(1);  // between looks at whether the process exits
 
 Mailboxes& mailboxes() {
   static auto* made = new Mailboxes;
@@ -68,11 +73,69 @@ Outcome deliver(const std::shared_ptr<Mailbox>& mailbox, const std::shared_ptr<R
   if (mailbox->is_closed) return {};
   mailbox->reports.push_back(report);
   mailbox->changed.notify_all();
-  while (wait && !report->settled && phase() != Phase::closed) mailbox->changed.wait_for(hold, std::chrono::seconds(1));
+  while (wait && !report->settled && phase() != Phase::closed) mailbox->changed.wait_for(hold, kGlance);
   return {};
 }
 
+// Waits for a callback; null, with the reason, when none comes.
+std::shared_ptr<Report> collect(Mailbox& mailbox, int32_t timeout, Outcome* reason) {
+  WithoutInterpreterLock let_the_workers_run;
+  const auto began = std::chrono::steady_clock::now();
+  const auto deadline = timeout < 0 ? kForEver : began + std::chrono::milliseconds(timeout);
+  std::unique_lock<std::mutex> hold(mailbox.mutex);
+  for (;;) {
+    if (!mailbox.reports.empty()) {
+      const auto report = mailbox.reports.front();
+      mailbox.reports.pop_front();
+      return report;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (mailbox.is_closed) {
+      *reason = {ACL_ERROR_RT_PARAM_INVALID, "this thread was unsubscribed while it waited; nothing will come any more."};
+    } else if (phase() == Phase::closed) {
+      *reason = {ACLNN_ERR_INNER, "the process is exiting; nothing will come any more."};
+    } else if (now >= deadline) {
+      *reason = {ACL_ERROR_FAILURE, "nothing came within " + std::to_string(timeout) + " ms."};
+    }
+    if (!reason->ok()) return nullptr;
+    mailbox.changed.wait_until(hold, std::min(deadline, now + kGlance));
+  }
+}
+
+// Lets the stream go on, however the callback ends. In the child of a callback that forked there is no stream to tell.
+class Settling {
+ public:
+  Settling(Mailbox& mailbox, Report& report) : mailbox_(mailbox), report_(report) {}
+  ~Settling() {
+    if (mark_.is_orphan()) return;
+    std::lock_guard<std::mutex> hold(mailbox_.mutex);
+    report_.settled = true;
+    mailbox_.changed.notify_all();
+  }
+  Settling(const Settling&) = delete;
+  Settling& operator=(const Settling&) = delete;
+
+ private:
+  Mailbox& mailbox_;
+  Report& report_;
+  const ForkMark mark_;
+};
+
 }  // namespace
+
+bool runs_callbacks(uint64_t thread) { return mailbox_of(thread) != nullptr; }
+
+void end_subscription(Stream& stream) {
+  const uint64_t thread = stream.subscriber();
+  if (thread == 0) return;
+  stream.set_subscriber(0);
+  unsubscribe(thread);
+}
+
+std::mutex& mailboxes_lock() { return mailboxes().mutex; }
+
+void forget_mailboxes() { mailboxes().by_thread.clear(); }
+
 }  // namespace aclnn_cpu
 
 using namespace aclnn_cpu;
@@ -99,8 +162,7 @@ aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream) {
     if (threadId == 0 || found->subscriber() != threadId) {
       return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtUnSubscribeReport: this thread has not subscribed to the stream.");
     }
-    found->set_subscriber(0);
-    unsubscribe(threadId);
+    end_subscription(*found);
     return 0;
   });
 }
@@ -128,24 +190,11 @@ aclError aclrtProcessReport(int32_t timeoutMs) {
     if (!mailbox) {
       return fail(ACL_ERROR_RT_PARAM_INVALID, "aclrtProcessReport: this thread has not subscribed to a stream.");
     }
-    std::shared_ptr<Report> report;
-    {
-      WithoutInterpreterLock let_the_workers_run;
-      std::unique_lock<std::mutex> hold(mailbox->mutex);
-      const auto came = [&] { return !mailbox->reports.empty(); };
-      if (timeoutMs < 0) {
-        mailbox->changed.wait(hold, came);
-      } else if (!mailbox->changed.wait_for(hold, std::chrono::milliseconds(timeoutMs), came)) {
-        return fail(ACL_ERROR_FAILURE,
-                    "aclrtProcessReport: nothing came within " + std::to_string(timeoutMs) + " ms.");
-      }
-      report = mailbox->reports.front();
-      mailbox->reports.pop_front();
-    }
+    Outcome reason;
+    const auto report = collect(*mailbox, timeoutMs, &reason);
+    if (!report) return fail(reason.code, "aclrtProcessReport: " + reason.sentence);
+    const Settling settling(*mailbox, *report);
     report->function(report->user_data);
-    std::lock_guard<std::mutex> hold(mailbox->mutex);
-    report->settled = true;
-    mailbox->changed.notify_all();
     return 0;
   });
 }

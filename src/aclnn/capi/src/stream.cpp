@@ -6,11 +6,13 @@
 #include "devices.h"
 #include "interpreter.h"
 #include "lifecycle.h"
+#include "reports.h"
 
 namespace aclnn_cpu {
 namespace {
 
 std::atomic<long> jobs_in_flight{0};
+std::mutex lock_of_the_registry;
 
 // Streams that have a worker, by weak reference: the table or the job queue keeps them alive.
 std::vector<std::weak_ptr<Stream>>& registry() {
@@ -48,29 +50,62 @@ Outcome outcome_of(const Job& job) {
 
 }  // namespace
 
-Stream::Stream(int device) : device_(device), made_under_(fork_count()) {}
-
-bool Stream::is_orphan() const { return made_under_ != fork_count(); }
-
 Outcome Stream::submit(Job job) {
-  if (phase() != Phase::open) return {ACLNN_ERR_INNER, "the process is exiting; streams take no more work."};
+  WithoutInterpreterLock let_the_worker_make_room;
+  std::unique_lock<std::mutex> hold(mutex_);
+  if (waiting_ >= kMostQueued && may_wait()) wait_for_room(hold);
+  Outcome outcome = refusal();
+  if (outcome.ok() && !has_worker_) outcome = start();
+  if (outcome.ok()) enqueue({std::move(job), false});
+  return outcome;
+}
+
+void Stream::follow(Job job) {
   std::lock_guard<std::mutex> hold(mutex_);
+  if (!jobs_.empty() || busy_) enqueue({std::move(job), true});
+}
+
+Outcome Stream::refusal() const {
+  if (phase() != Phase::open) return {ACLNN_ERR_INNER, "the process is exiting; streams take no more work."};
   if (ended_) return {ACL_ERROR_INVALID_PARAM, "the stream was destroyed."};
-  if (!has_worker_) {
-    auto self = std::make_unique<std::shared_ptr<Stream>>(shared_from_this());
-    enter_in_registry(*self);
-    pthread_t thread;
-    if (pthread_create(&thread, nullptr, start_worker, self.get()) != 0) {
-      return {ACL_ERROR_INTERNAL_ERROR, "the system has no thread left for a stream."};
-    }
-    self.release();
-    pthread_detach(thread);
-    has_worker_ = true;
-  }
-  jobs_.push_back(std::move(job));
-  jobs_in_flight.fetch_add(1);
-  if (worker_waits_) work_came_.notify_one();
   return {};
+}
+
+bool Stream::may_wait() const {
+  return !pthread_equal(worker_, pthread_self()) && !runs_callbacks(static_cast<uint64_t>(pthread_self()));
+}
+
+void Stream::wait_for_room(std::unique_lock<std::mutex>& hold) {
+  while (waiting_ >= kMostQueued && refusal().ok()) room_came_.wait_for(hold, std::chrono::seconds(1));
+}
+
+Outcome Stream::start() {
+  auto self = std::make_unique<std::shared_ptr<Stream>>(shared_from_this());
+  enter_in_registry(*self);
+  if (pthread_create(&worker_, nullptr, start_worker, self.get()) != 0) {
+    return {ACL_ERROR_INTERNAL_ERROR, "the system has no thread left for a stream."};
+  }
+  self.release();
+  pthread_detach(worker_);
+  has_worker_ = true;
+  return {};
+}
+
+void Stream::enqueue(Queued queued) {
+  const bool counts = !queued.is_ours;
+  jobs_.push_back(std::move(queued));
+  if (counts) {
+    ++waiting_;
+    jobs_in_flight.fetch_add(1);
+  }
+  if (worker_waits_) work_came_.notify_one();
+}
+
+Stream::Queued Stream::take() {
+  Queued next = std::move(jobs_.front());
+  jobs_.pop_front();
+  if (!next.is_ours && waiting_-- == kMostQueued) room_came_.notify_all();
+  return next;
 }
 
 bool Stream::synchronize(Deadline deadline, Outcome* outcome) {
@@ -98,12 +133,14 @@ bool Stream::idle() {
 }
 
 Outcome Stream::end() {
-  if (is_orphan()) return {};
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    ended_ = true;
+    work_came_.notify_one();
+    room_came_.notify_all();
+  }
   Outcome outcome;
   synchronize(kForEver, &outcome);
-  std::lock_guard<std::mutex> hold(mutex_);
-  ended_ = true;
-  work_came_.notify_one();
   return outcome;
 }
 
@@ -119,6 +156,7 @@ void Stream::set_subscriber(uint64_t thread) {
 
 void* Stream::start_worker(void* stream) {
   std::unique_ptr<std::shared_ptr<Stream>> self(static_cast<std::shared_ptr<Stream>*>(stream));
+  const DefaultFloats floats;
   (*self)->work();
   return nullptr;
 }
@@ -131,18 +169,19 @@ void Stream::work() {
     worker_waits_ = false;
     if (jobs_.empty()) return;
     busy_ = true;
+    bool counts = true;
     {
-      Job job = std::move(jobs_.front());
-      jobs_.pop_front();
+      Queued next = take();
+      counts = !next.is_ours;
       hold.unlock();
       if (phase() == Phase::closed) rest();
-      Outcome outcome = outcome_of(job);
-      job = nullptr;  // what the job holds is free before anyone is told that it is done
+      Outcome outcome = outcome_of(next.job);
+      next.job = nullptr;  // what the job holds is free before anyone is told that it is done
       hold.lock();
       if (error_.ok() && !outcome.ok()) error_ = std::move(outcome);
     }
     busy_ = false;
-    jobs_in_flight.fetch_sub(1);
+    if (counts) jobs_in_flight.fetch_sub(1);
     if (jobs_.empty()) work_done_.notify_all();
   }
 }
@@ -152,10 +191,7 @@ Table<std::shared_ptr<Stream>>& streams() {
   return *table;
 }
 
-std::mutex& stream_registry_lock() {
-  static auto* lock = new std::mutex;
-  return *lock;
-}
+std::mutex& stream_registry_lock() { return lock_of_the_registry; }
 
 std::shared_ptr<Stream> find_stream(const void* handle, const char* function, int code) {
   if (handle == nullptr) return default_stream();
@@ -185,16 +221,15 @@ void forget_streams() {
   jobs_in_flight.store(0);
 }
 
-bool work_is_in_flight() { return jobs_in_flight.load() > 0; }
+long work_in_flight() { return jobs_in_flight.load(); }
 
-bool drain_streams(Deadline deadline) {
+long drain_streams(Deadline deadline) {
   WithoutInterpreterLock let_the_workers_run;
-  while (work_is_in_flight()) {
-    if (std::chrono::steady_clock::now() >= deadline) return false;
+  while (work_in_flight() > 0 && std::chrono::steady_clock::now() < deadline) {
     timespec pause = {0, 1'000'000};
     nanosleep(&pause, nullptr);
   }
-  return true;
+  return work_in_flight();
 }
 
 uint64_t Event::announce() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "lifecycle.h"
 #include "table.h"
 
 namespace aclnn_cpu {
@@ -19,24 +20,28 @@ namespace aclnn_cpu {
 using Job = std::function<Outcome()>;
 using Deadline = std::chrono::steady_clock::time_point;
 
-class Stream : public std::enable_shared_from_this<Stream> {
+// So many jobs wait on one stream; whoever brings one more waits until there is room.
+constexpr size_t kMostQueued = 65536;
+
+class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
  public:
-  explicit Stream(int device);
+  explicit Stream(int device) : device_(device) {}
 
   int device() const { return device_; }
 
-  // Whether the stream was made before a fork: its worker, and whoever held its lock, stayed in the parent.
-  bool is_orphan() const;
-
-  // Puts a job at the end of the queue; the first one starts the worker.
+  // Puts a job at the end of the queue; the first one starts the worker. Waits while the queue is full, except in the
+  // worker itself and in threads that run callbacks: the stream may wait for them.
   Outcome submit(Job job);
+
+  // Puts a job of ours behind what is queued, even when the queue is full or the stream ends; nothing if it is idle.
+  void follow(Job job);
 
   // Waits until all work is done and answers the first error since the last time, once. False: not by the deadline.
   bool synchronize(Deadline deadline, Outcome* outcome);
 
   bool idle();
 
-  // Finishes what is queued, then lets the worker go. Answers like synchronize.
+  // Takes no more work, finishes what is queued, lets the worker go. Answers like synchronize.
   Outcome end();
 
   // The thread that runs this stream's host callbacks; 0 when there is none.
@@ -44,14 +49,26 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void set_subscriber(uint64_t thread);
 
  private:
+  struct Queued {
+    Job job;
+    bool is_ours;  // does not count
+  };
+
   static void* start_worker(void* stream);
+  Outcome start();
+  void wait_for_room(std::unique_lock<std::mutex>& hold);
+  bool may_wait() const;
+  Outcome refusal() const;
+  void enqueue(Queued queued);
   void work();
+  Queued take();
 
   const int device_;
-  const unsigned made_under_;  // the fork count
   std::mutex mutex_;
-  std::condition_variable work_came_, work_done_;
-  std::deque<Job> jobs_;
+  std::condition_variable work_came_, work_done_, room_came_;
+  std::deque<Queued> jobs_;
+  size_t waiting_ = 0;  // jobs of the program in the queue
+  pthread_t worker_{};
   bool has_worker_ = false, worker_waits_ = false, busy_ = false, ended_ = false;
   Outcome error_;
   uint64_t subscriber_ = 0;
@@ -69,16 +86,16 @@ std::shared_ptr<Stream> find_stream(const void* handle, const char* function, in
 std::vector<std::shared_ptr<Stream>> working_streams(int device = -1);
 std::mutex& stream_registry_lock();
 
-// Whether any stream has work queued or running.
-bool work_is_in_flight();
+// How many jobs are queued or running, on all streams.
+long work_in_flight();
 
 // In the child of a fork: there is no work any more, and nobody to do it.
 void forget_streams();
 
-// Waits until every stream is idle; false when the deadline came first.
-bool drain_streams(Deadline deadline);
+// Waits until every stream is idle, or the deadline has come; how many jobs are left.
+long drain_streams(Deadline deadline);
 
-class Event {
+class Event : public ForkMark {
  public:
   // The number of a new recording, whose completion is still to come.
   uint64_t announce();

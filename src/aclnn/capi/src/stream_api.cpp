@@ -1,6 +1,7 @@
 // The public functions of streams and events.
 #include "acl/acl.h"
 #include "devices.h"
+#include "reports.h"
 #include "stream.h"
 
 using namespace aclnn_cpu;
@@ -31,6 +32,10 @@ std::shared_ptr<Event> find_event(const void* handle, const char* function, cons
     fail_null(function, argument);
   } else if (!events().with(handle, [&](const std::shared_ptr<Event>& event) { found = event; })) {
     fail_not_live(function, argument, "aclrtEvent", handle, ACL_ERROR_INVALID_PARAM);
+  } else if (found->is_orphan()) {
+    fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": " + argument +
+                                      " was made before a fork; what it waits for stayed in the parent.");
+    found = nullptr;
   }
   return found;
 }
@@ -71,7 +76,13 @@ aclError aclrtDestroyStream(aclrtStream stream) {
   return guarded("aclrtDestroyStream", [&] {
     std::shared_ptr<Stream> taken;
     const int code = take(streams(), stream, "aclrtDestroyStream", "stream", "aclrtStream", &taken);
-    return taken ? fail(taken->end()) : code;
+    if (!taken) return code;
+    if (taken->is_orphan()) return 0;
+    const bool would_wait_for_itself = taken->subscriber() == static_cast<uint64_t>(pthread_self());
+    if (would_wait_for_itself) end_subscription(*taken);
+    const Outcome outcome = taken->end();
+    end_subscription(*taken);
+    return fail(outcome);
   });
 }
 
