@@ -1,18 +1,28 @@
 #include "call.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 namespace {
 
-void destroy_object(Kind kind, const void* handle) {
+int destroyed(Kind kind, const void* handle) {
   switch (kind) {
-    case Kind::tensor: aclDestroyTensor(static_cast<const aclTensor*>(handle)); break;
-    case Kind::list: aclDestroyTensorList(static_cast<const aclTensorList*>(handle)); break;
-    case Kind::scalar: aclDestroyScalar(static_cast<const aclScalar*>(handle)); break;
-    case Kind::ints: aclDestroyIntArray(static_cast<const aclIntArray*>(handle)); break;
-    case Kind::flags: aclDestroyBoolArray(static_cast<const aclBoolArray*>(handle)); break;
-    default: break;
+    case Kind::tensor: return aclDestroyTensor(static_cast<const aclTensor*>(handle));
+    case Kind::list: return aclDestroyTensorList(static_cast<const aclTensorList*>(handle));
+    case Kind::scalar: return aclDestroyScalar(static_cast<const aclScalar*>(handle));
+    case Kind::ints: return aclDestroyIntArray(static_cast<const aclIntArray*>(handle));
+    case Kind::flags: return aclDestroyBoolArray(static_cast<const aclBoolArray*>(handle));
+    default: return 0;
   }
+}
+
+// What was made here, alive or destroyed by someone since, or null: that is always fine.
+void destroy_object(Kind kind, const void* handle) {
+  const int code = destroyed(kind, handle);
+  if (code == 0) return;
+  std::printf("destroying an object is answered with %d: %s\n", code, aclGetRecentErrMsg());
+  std::abort();
 }
 
 // No memory is asked for between calls of the interface: where that fails is the interface's business alone.
@@ -82,7 +92,7 @@ const aclTensor* Piece::create() {
 }
 
 void Piece::destroy() const {
-  if (!is_null && borrowed == nullptr) aclDestroyTensor(handle);
+  if (!is_null && borrowed == nullptr) destroy_object(Kind::tensor, handle);
 }
 
 const void* Arg::create() {

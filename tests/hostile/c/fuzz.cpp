@@ -21,7 +21,7 @@ std::atomic<long> calls{0}, computed{0}, refused{0}, others{0};
 
 // Handles that threads leave for each other: alive, dead or never alive, and without memory behind them.
 struct Shared {
-  std::mutex mutex;
+  std::mutex mutex, memory;
   std::vector<const void*> handles = {nullptr, reinterpret_cast<void*>(8), reinterpret_cast<void*>(-1), &calls};
 
   std::vector<const void*> some() {
@@ -282,14 +282,25 @@ class History {
   void use_memory() {
     void* memory = nullptr;
     const size_t size = static_cast<size_t>(draw_.one_in(4) ? draw_.odd_number() : draw_.between(1, 4096));
-    if (answered(aclrtMalloc(&memory, size, ACL_MEM_MALLOC_NORMAL_ONLY)) != 0) return;
+    if (allocated(&memory, size) != 0) return;
     const size_t most = size < 4096 ? size : 4096;
     answered(aclrtMemsetAsync(memory, most, 7, most, stream()));
     answered(aclrtMemcpyAsync(memory, most, bytes_, sizeof bytes_, ACL_MEMCPY_HOST_TO_DEVICE, stream()));
     answered(aclrtMemcpy(nullptr, most, memory, most, static_cast<aclrtMemcpyKind>(draw_.odd_number())));
-    answered(aclrtFree(memory));
-    answered(aclrtFree(memory));
-    answered(aclrtFree(const_cast<void*>(handle())));
+    free_twice(memory);
+    if (answered(aclrtFree(const_cast<void*>(handle()))) == 0) found("what is no memory was freed");
+  }
+
+  int allocated(void** memory, size_t size) {
+    std::lock_guard<std::mutex> hold(shared.memory);
+    return answered(aclrtMalloc(memory, size, ACL_MEM_MALLOC_NORMAL_ONLY));
+  }
+
+  // What is alive is freed, what is not is refused. Nobody else may get the address in between.
+  void free_twice(void* memory) {
+    std::lock_guard<std::mutex> hold(shared.memory);
+    if (answered(aclrtFree(memory)) != 0) found("memory that is alive was not freed");
+    if (answered(aclrtFree(memory)) == 0) found("memory was freed twice");
   }
 
   // Getters, with and without a place for the answer.
