@@ -1,8 +1,9 @@
 """Mixed operators from several threads, through Python and through C, for as long as asked: `--minutes 30`.
 
+Starts cold: the first calls of the process come from all threads at once; what is right is found out in another one.
 Works in rounds of ten seconds; time in which the process was stopped does not count. Between two rounds no thread is
 left, so that what is alive then is all that was leaked: handles and open files are counted exactly, resident memory by
-its slope after a warm-up. Every result is compared with the bits that were right at the start; one in fifty is made
+its slope after a warm-up. Every result is compared with the bits that another process got right; one in fifty is made
 from new numbers and judged by the float64 reference.
 """
 
@@ -12,6 +13,7 @@ import argparse
 import csv
 import ctypes
 import gc
+import multiprocessing
 import os
 import random
 import sys
@@ -102,7 +104,7 @@ def fault_of(case: Case, wanted: list[bytes], door: Callable[[Case, Filled], Non
     given = kept(views(filled, case.op), case.op)
     door(case, filled)
     if seed == SEED:
-        return "" if bits(case, filled) == wanted else f"{case.op} {case.note}: other bits than at the start"
+        return "" if bits(case, filled) == wanted else f"{case.op} {case.note}: other bits than in another process"
     judged = judge(case.op, case.call, views(filled, case.op), given)
     return "; ".join(f"{case.op} {case.note}, seed {seed}: {o.name} is wrong" for o in judged if not o.sound)
 
@@ -132,10 +134,21 @@ def one_round(number: int, threads: int, expected: Expected, counts: Counts) -> 
     gc.collect()
 
 
-def right_at_the_start() -> Expected:
-    """Every case of every operator, judged by the reference, with its bits."""
-    cases = [case for op in ops.all_ops() for case in ops.cases(op)]
-    return [(case, bits(case, assert_sound(case, "auto", SEED))) for case in cases]
+def cases() -> list[Case]:
+    return [case for op in ops.all_ops() for case in ops.cases(op)]
+
+
+def right_bits() -> list[list[bytes]]:
+    """Of every case of every operator, judged by the reference."""
+    warnings.simplefilter("ignore")
+    library()  # built before the first round
+    return [bits(case, assert_sound(case, "auto", SEED)) for case in cases()]
+
+
+def expected_elsewhere() -> Expected:
+    """What is right, from a process of its own: this one has called nothing yet."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return list(zip(cases(), pool.apply(right_bits), strict=True))
 
 
 def seen(rounds: int, counts: Counts) -> Row:
@@ -156,8 +169,7 @@ def slope(rows: list[Row]) -> float:
 
 
 def soak(minutes: float, threads: int) -> tuple[list[Row], list[str]]:
-    expected, counts, rows = right_at_the_start(), Counts(), list[Row]()
-    library()  # built before the first round
+    expected, counts, rows = expected_elsewhere(), Counts(), list[Row]()
     while len(rows) < minutes * 60 / ROUND_SECONDS:
         one_round(len(rows), threads, expected, counts)
         rows.append(seen(len(rows) + 1, counts))
