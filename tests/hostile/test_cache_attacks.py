@@ -238,3 +238,29 @@ def test_folders_that_change_places_gain_nothing(rivals: tuple[Path, Path]) -> N
     assert repr(OURS) in ended.stdout
     assert "None" in ended.stdout  # he was there
     assert repr(FOREIGN) not in ended.stdout, ended.stdout
+
+
+START = """
+import numpy as np, aclnn
+x = np.linspace(-3, 3, 5000).astype(np.float32)
+aclnn.elu_backward(np.cos(x), 1.5, 1.0, 1.0, False, x, engine="fast")
+"""
+
+
+@pytest.mark.long
+@needs_exchange
+def test_no_start_runs_foreign_code(rivals: tuple[Path, Path]) -> None:
+    """Whole processes: foreign code cannot be linked, so whoever read it would fail."""
+
+    def start() -> None:
+        ended = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, timeout=300)
+        assert ended.returncode == 0, ended.stderr
+
+    house = rivals[1].parent if rivals[1].parent.name != "cache" else rivals[1].parent.parent
+    for path in house.rglob("*"):
+        os.chown(path, os.geteuid(), os.getegid())
+    (house / "cache" / jit._fingerprint() / KEY).unlink()
+    start()
+    with exchanging(*rivals):
+        for _ in range(20):
+            start()
