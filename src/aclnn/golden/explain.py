@@ -38,7 +38,7 @@ def explain(case: LoadedCase, wrong: Mapping[str, Wrong]) -> dict[str, Hint]:
         if len(hints) == len(wrong):
             break
         for truth in _under(case, hypothesis, given):
-            if truth.name in wrong and truth.name not in hints:
+            if truth.name in wrong.keys() - hints.keys() and hypothesis.explains(case, truth.name):
                 hint = _proved(hypothesis, truth, wrong[truth.name])
                 if hint is not None:
                     hints[truth.name] = hint

@@ -6,7 +6,7 @@ the target agrees with the reference so changed (explain.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -25,18 +25,24 @@ _NOT_WRITTEN = Hypothesis(
 )
 
 
-_BY_FAMILY = {
-    "Elu": (roundings.of_inputs, elu.of),
-    "Convolution": (roundings.of_cube, kernels.of, padding.of),
-    "ConvTbc": (roundings.of_cube, kernels.of, padding.of),
-    "Lstm": (roundings.of_inputs, gates.of, parameters.of),
-    "ThnnFusedLstmCell": (roundings.of_inputs, gates.of),
-}
+ANY: set[str] = set()
+_PROPOSED: tuple[tuple[set[str], Callable[[LoadedCase], Iterator[Hypothesis]]], ...] = (
+    # any of these arguments an operator must have, or what is proposed makes no sense
+    ({"cubeMathType"}, roundings.of_cube),
+    ({"alpha", "params", "storage", "inputGates"}, roundings.of_inputs),
+    ({"alpha"}, elu.of),
+    ({"weight"}, kernels.of),
+    ({"padding", "pad"}, padding.of),
+    ({"params", "storage", "inputGates"}, gates.of),
+    ({"params"}, parameters.of),
+    (ANY, lambda case: iter([_NOT_WRITTEN])),
+    ({"params"}, roundings.of_products),
+    (ANY, roundings.of_arithmetic),
+)
 
 
 def of(case: LoadedCase) -> Iterator[Hypothesis]:
     """The hypotheses that make sense for a case, the sharpest first."""
-    for propose in _BY_FAMILY[case.op.family]:
-        yield from propose(case)
-    yield _NOT_WRITTEN
-    yield from roundings.of_sums(case)
+    for needs, propose in _PROPOSED:
+        if needs is ANY or needs & case.op.by_name.keys():
+            yield from propose(case)

@@ -24,6 +24,10 @@ def as_computed(case: LoadedCase, output: str, values: Array) -> Array:
     return values
 
 
+def any_output(case: LoadedCase, output: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """One way to be wrong. `before` changes the arguments of the reference, `after` an output, by its report name.
@@ -38,6 +42,7 @@ class Hypothesis:
     before: Before = as_given
     after: After = as_computed
     unit: float | None = None
+    explains: Callable[[LoadedCase, str], bool] = any_output  # whether an output has what this speaks of
 
 
 def computed_as(case: LoadedCase) -> DType:

@@ -9,7 +9,7 @@ import numpy as np
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.base.geometry import Array
-from aclnn.base.rounding import ALLOW_DOWN_PRECISION, KEEP, USE_FP16, USE_HF32, to_fp16, to_hf32
+from aclnn.base.rounding import ALLOW_DOWN_PRECISION, KEEP, USE_FP16, USE_HF32, to_fp16
 from aclnn.golden.casefile import LoadedCase
 from aclnn.golden.hypotheses.model import Arguments, Before, Hypothesis, computed_as, setting
 from aclnn.golden.texts import Text
@@ -66,37 +66,45 @@ def _every_tensor(change: Callable[[Array], Array]) -> Before:
 
 
 def of_inputs(case: LoadedCase) -> Iterator[Hypothesis]:
+    """Without a cubeMathType nothing asks for HF32, but a kernel may be made for float16 alone."""
     if computed_as(case) is FLOAT32:
-        yield from _INPUT_ROUNDINGS
+        yield Hypothesis(
+            "float16",
+            Text("the inputs were rounded to float16", "输入被舍入为float16"),
+            Text("with float16 inputs", "以float16输入重算"),
+            _every_tensor(to_fp16),
+        )
 
 
-_INPUT_ROUNDINGS = (
-    Hypothesis(
-        "hf32",
-        Text("the inputs were rounded to HF32", "输入被舍入为HF32"),
-        Text("with HF32 inputs", "以HF32输入重算"),
-        _every_tensor(to_hf32),
-    ),
-    Hypothesis(
-        "float16",
-        Text("the inputs were rounded to float16", "输入被舍入为float16"),
-        Text("with float16 inputs", "以float16输入重算"),
-        _every_tensor(to_fp16),
-    ),
-)
-
-
-def of_sums(case: LoadedCase) -> Iterator[Hypothesis]:
-    """Coarser arithmetic inside."""
-    dtype = computed_as(case)
-    if dtype is FLOAT32 and case.op.family == "Lstm":
+def of_products(case: LoadedCase) -> Iterator[Hypothesis]:
+    """Matrix products of an operator that has no cubeMathType to ask for them."""
+    if computed_as(case) is FLOAT32:
         text = Text("the matrix products were made in HF32", "矩阵乘以HF32进行")
         yield Hypothesis("hf32", text, Text("with the roundings of HF32", "按HF32的舍入误差"), unit=HF32_UNIT)
-    if dtype in (FLOAT32, FLOAT16, BFLOAT16):
-        narrow = BFLOAT16 if dtype is BFLOAT16 else FLOAT16
-        yield Hypothesis(
-            f"{narrow}-accumulation",
-            Text(f"the sums were accumulated in {narrow} instead of float32", f"累加使用了{narrow}而不是float32"),
-            Text(f"with the roundings of {narrow} accumulation", f"按{narrow}累加的舍入误差"),
-            unit=narrow.unit,
-        )
+
+
+def of_arithmetic(case: LoadedCase) -> Iterator[Hypothesis]:
+    """Coarser arithmetic inside: of sums, or where there are none of each element."""
+    dtype = computed_as(case)
+    if dtype not in (FLOAT32, FLOAT16, BFLOAT16):
+        return
+    narrow = BFLOAT16 if dtype is BFLOAT16 else FLOAT16
+    yield Hypothesis(
+        f"{narrow}-accumulation",
+        Text(f"the sums were accumulated in {narrow} instead of float32", f"累加使用了{narrow}而不是float32"),
+        Text(f"with the roundings of {narrow} accumulation", f"按{narrow}累加的舍入误差"),
+        unit=narrow.unit,
+        explains=_is_a_sum,
+    )
+    yield Hypothesis(
+        f"{narrow}-arithmetic",
+        Text(f"each element was computed in {narrow} instead of float32", f"逐元素计算使用了{narrow}而不是float32"),
+        Text(f"with the roundings of {narrow} arithmetic", f"按{narrow}计算的舍入误差"),
+        unit=narrow.unit,
+        explains=lambda case, output: not _is_a_sum(case, output),
+    )
+
+
+def _is_a_sum(case: LoadedCase, output: str) -> bool:
+    """Whether an output adds up products with a weight, or rows of a batch; all others are made element by element."""
+    return bool({"weight", "params"} & case.op.by_name.keys()) or output == "gradBiasOut"
