@@ -111,6 +111,47 @@ def test_what_cannot_be_a_tensor_is_refused_with_a_sentence(kind: str) -> None:
     assert refused.value.argument == "gradOutput"
 
 
+WIDTHS = [np.uint8, np.float16, np.float32, np.float64, np.complex128]
+
+
+@pytest.mark.parametrize("dtype", WIDTHS)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_stride_of_one_element_may_be_wild_up_to_the_limit(dtype: type, sign: int) -> None:
+    storage = np.arange(4).astype(dtype)
+    for stride in (2**57, 2**58, 2**58 + 1, 2**60 - 1, 2**60):
+        assert Tensor(storage, (1, 2), (sign * stride, 1), 1).view.tolist() == [[1, 2]]
+    with pytest.raises(aclnn.AclnnError, match=r"strides out of bounds: at most 64 numbers of up to 2\*\*60"):
+        Tensor(storage, (1, 2), (sign * (2**60 + 1), 1))
+    with pytest.raises(aclnn.AclnnError, match="of a storage of 4 elements"):
+        _ = Tensor(storage, (2,), (sign * 2**60,)).view
+    with pytest.raises(aclnn.AclnnError, match="of a storage of 4 elements"):
+        _ = Tensor(storage, (1,), (1,), sign * 2**60).view
+    with pytest.raises(aclnn.AclnnError, match="offset out of bounds"):
+        Tensor(storage, (1,), (1,), sign * (2**60 + 1))
+
+
+@pytest.mark.parametrize("dtype", WIDTHS)
+def test_a_view_has_no_more_bytes_than_64_bits_can_count(dtype: type) -> None:
+    storage = np.ones(4, dtype)
+    most = (2**63 - 1) // storage.itemsize
+    rows, columns = 2**30, most // 2**30
+    assert Tensor(storage, (rows, columns), (0, 0)).view.shape == (rows, columns)
+    for shape in ((rows, columns + 1), (2**60, 2**60), (2**60, 16, 0)):
+        with pytest.raises(aclnn.AclnnError, match=r"has shape \[.*\]; its bytes cannot be counted in 64 bits"):
+            _ = Tensor(storage, shape, (0,) * len(shape)).view
+
+
+@pytest.mark.torch
+def test_wild_views_of_torch_are_read_or_refused_too() -> None:
+    import torch
+
+    for dtype in (torch.float64, torch.float16):
+        x = torch.ones(4, dtype=dtype)
+        assert adopt(x.as_strided((1, 2), (2**60, 1)), "x").view.tolist() == [[1, 1]]
+    with pytest.raises(aclnn.AclnnError, match="cannot be counted in 64 bits"):
+        adopt(torch.ones(1, dtype=torch.float64).as_strided((2**31, 2**29), (0, 0)), "x")
+
+
 def test_subclasses_and_zero_dimensional_arrays_are_taken() -> None:
     assert adopt(np.zeros((1, 1), np.float32).view(np.recarray), "x").spec.shape == (1, 1)
     assert adopt(np.float32(3), "x").spec.shape == ()

@@ -80,17 +80,29 @@ class _Memory:
         self.owner = owner
 
 
+_MOST_BYTES = 2**63 - 1  # of any array: numpy counts in 64 bits, also where an axis is empty
+_WILD_STRIDE = 2**58
+
+
+def _byte_strides(spec: TensorSpec) -> tuple[int, ...]:
+    """The stride of an axis of one element leads nowhere; a wild one would not fit into numpy's 64 bits."""
+    wanted = zip(spec.shape, spec.strides, strict=True)
+    return tuple(0 if n == 1 and abs(s) > _WILD_STRIDE else s * spec.dtype.itemsize for n, s in wanted)
+
+
 def view_at(address: int, spec: TensorSpec, owner: object = None) -> Array:
     """The writable numpy view of `spec` on the storage that begins at `address`. The caller vouches for the memory."""
     dtype = spec.dtype.numpy
     assert dtype is not None
+    size = dtype.itemsize
+    if math.prod(max(n, 1) for n in spec.shape) * size > _MOST_BYTES:
+        raise invalid(f"a view of {spec.dtype} has shape {list(spec.shape)}; its bytes cannot be counted in 64 bits.")
     if spec.is_empty:
         return np.empty(spec.shape, dtype)
-    size = dtype.itemsize
     interface = {
         "version": 3,
         "shape": spec.shape,
-        "strides": tuple(s * size for s in spec.strides),
+        "strides": _byte_strides(spec),
         "typestr": f"|V{size}",  # ml_dtypes types have no typestr of their own
         "data": (address + spec.offset * size, False),
     }
@@ -99,7 +111,6 @@ def view_at(address: int, spec: TensorSpec, owner: object = None) -> Array:
 
 _FIRST_ADDRESS = 4096  # the first page of memory is never mapped
 _ALL_MEMORY: Any = (ctypes.c_char * (2**62)).from_address(_FIRST_ADDRESS)
-_WILD_STRIDE = 2**58
 
 
 class Placement(NamedTuple):
@@ -113,11 +124,7 @@ class Placement(NamedTuple):
     @classmethod
     def of(cls, spec: TensorSpec) -> Placement:
         assert spec.dtype.numpy is not None
-        size = spec.dtype.itemsize
-        # The stride of an axis of one element leads nowhere; a wild one would not fit into numpy's 64 bits.
-        wanted = zip(spec.shape, spec.strides, strict=True)
-        strides = tuple(0 if n == 1 and abs(s) > _WILD_STRIDE else s * size for n, s in wanted)
-        return cls(spec.shape, spec.dtype.numpy, strides, spec.offset * size)
+        return cls(spec.shape, spec.dtype.numpy, _byte_strides(spec), spec.offset * spec.dtype.itemsize)
 
     def at(self, address: int) -> Array:
         """The writable view there, as fast as numpy can make one. The caller vouches for the memory."""
@@ -195,7 +202,7 @@ class Tensor:
 
 
 _MOST_AXES = 64  # of any array; the operators take 8, and an iterator may be endless
-_MOST_ELEMENTS = 2**60  # of a size, a stride or an offset: beyond, bytes no longer fit into 64 bits
+_MOST_ELEMENTS = 2**60  # of a size, a stride or an offset
 
 
 def _whole_numbers(name: str, given: Iterable[Any]) -> tuple[int, ...]:
