@@ -80,6 +80,7 @@ MISUSE = {
         "aclnnEluBackward: the executor has already run; aclSetAclOpExecutorRepeatable lets one run again."
     ],
     "destroyed_twice": ["aclDestroyTensor: this aclTensor was already destroyed."],
+    "many_runs": [],
     "nothing": [],
 }
 

@@ -21,10 +21,10 @@ ASAN = "detect_leaks=0:allocator_may_return_null=1"
 SHARED = ("call", "cases", "change", "operators")
 
 
-def build(program: str, into: Path) -> Path:
+def build(program: str, into: Path, *more: str) -> Path:
     """With the library as users have it."""
     sources = [str(SOURCES / f"{name}.cpp") for name in (program, *SHARED)]
-    options = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", *prefix.compile_flags(built())]
+    options = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", *more, *prefix.compile_flags(built())]
     link = [*prefix.link_flags(built()), "-pthread", "-ldl"]
     return _compiled(["g++", *options, *sources, *link, "-o", str(into / program)])
 

@@ -1,6 +1,8 @@
 // `misuse MODE`, to be run with ACLNN_CHECK=1: each mode makes one mistake that hardware would not forgive.
 #include <pthread.h>
 
+#include <malloc.h>
+
 #include "suite.h"
 
 namespace {
@@ -59,6 +61,27 @@ void executor_reused() {
   OK(aclrtSynchronizeStream(nullptr));
 }
 
+void nothing() {
+  Elu elu(kGrad, kResult);
+  OK(elu.plan());
+  OK(elu.run(nullptr));
+  OK(aclrtSynchronizeStream(nullptr));
+}
+
+size_t bytes_in_use() { return mallinfo2().uordblks; }
+
+// What checking remembers of executors that ran does not grow with their number.
+void many_runs() {
+  size_t before = 0;
+  for (int i = 0; i < 22000; ++i) {
+    if (i == 2000) before = bytes_in_use();
+    nothing();
+  }
+  const size_t after = bytes_in_use();
+  if (after > before + 400000) std::printf("%zu bytes more\n", after - before);
+  EXPECT(after <= before + 400000);  // 20 bytes a run
+}
+
 void destroyed_twice() {
   Elu elu(kGrad, kResult);
   OK(aclDestroyTensor(elu.grad.get()));
@@ -69,13 +92,6 @@ void leaks() {
   aclCreateScalar(&one, ACL_FLOAT);
   void* memory = nullptr;
   OK(aclrtMalloc(&memory, 24, ACL_MEM_MALLOC_HUGE_FIRST));
-}
-
-void nothing() {
-  Elu elu(kGrad, kResult);
-  OK(elu.plan());
-  OK(elu.run(nullptr));
-  OK(aclrtSynchronizeStream(nullptr));
 }
 
 }  // namespace
@@ -89,6 +105,7 @@ int main(int, char** arguments) {
   if (mode == "freed_too_early") freed_too_early();
   if (mode == "workspace_too_small") workspace_too_small();
   if (mode == "executor_reused") executor_reused();
+  if (mode == "many_runs") many_runs();
   if (mode == "destroyed_twice") destroyed_twice();
   if (mode == "leaks") leaks();
   if (mode == "nothing" || mode == "no_device") nothing();
