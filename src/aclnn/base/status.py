@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from aclnn.base.text import visible, visible_lines
+
 
 class Status(IntEnum):
     """The aclnn return codes."""
@@ -26,6 +28,7 @@ class AclnnError(Exception):
     def __init__(
         self, code: int, message: str, *, argument: str | None = None, rule: str | None = None, message_zh: str = ""
     ):
+        message, message_zh = visible_lines(message), visible_lines(message_zh)  # it may quote what others wrote
         super().__init__(code, message)
         self.code = int(code)
         self.name = Status(code).name
@@ -54,4 +57,4 @@ def reason(error: BaseException) -> str:
 
 def invalid(message: str, argument: str | None = None) -> AclnnError:
     """161002 for what is refused before a contract can look at it."""
-    return AclnnError(Status.ACLNN_ERR_PARAM_INVALID, message, argument=argument)
+    return AclnnError(Status.ACLNN_ERR_PARAM_INVALID, visible(message), argument=argument)

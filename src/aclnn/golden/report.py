@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 from aclnn.base.files import whole_file
 from aclnn.base.status import invalid
+from aclnn.base.text import cell
 from aclnn.golden import page
 from aclnn.golden.metrics import Measured
 from aclnn.golden.result import ERROR, FAIL, SKIPPED, Comparison, OutputReport
@@ -84,8 +85,13 @@ def _numbers(found: Measured) -> dict[str, Any]:
     return dict(zip(_NUMBERS, values, strict=True))
 
 
+def _cells(report: OutputReport) -> dict[str, Any]:
+    """A row as spreadsheets get it; in xlsx a text is no formula anyway, until someone edits or exports it."""
+    return {name: cell(value) for name, value in row(report).items()}
+
+
 def _save_csv(found: Comparison, file: BinaryIO, lang: str) -> None:
-    rows = [row(r) for r in found.reports]
+    rows = [_cells(r) for r in found.reports]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, rows[0] if rows else ["case"])
     writer.writeheader()
@@ -171,14 +177,14 @@ def _save_xlsx(found: Comparison, file: BinaryIO, lang: str) -> None:
         raise invalid("an .xlsx report needs openpyxl; install aclnn-cpu[report], or write .csv.") from None
     book = Workbook(write_only=True)
     sheet = book.create_sheet("compare")
-    rows = [row(r) for r in found.reports]
+    rows = [_cells(r) for r in found.reports]
     for cells in [list(rows[0]) if rows else ["case"], *(list(r.values()) for r in rows)]:
         made = []
         for value in cells:
-            cell = WriteOnlyCell(sheet, _NOT_IN_XML.sub("�", str(value)) if _is_text(value) else value)
+            made_cell = WriteOnlyCell(sheet, _NOT_IN_XML.sub("�", str(value)) if _is_text(value) else value)
             if _is_text(value):
-                cell.data_type = "s"  # never a formula, whatever it begins with
-            made.append(cell)
+                made_cell.data_type = "s"  # never a formula, whatever it begins with
+            made.append(made_cell)
         sheet.append(made)
     book.save(file)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from aclnn.base.geometry import Array
+from aclnn.base.text import visible
 from aclnn.golden.blocks import Miss
 from aclnn.golden.metrics import Measured
 from aclnn.golden.standards import Criterion, Rule, Standard
@@ -65,6 +66,9 @@ class OutputReport:
     hints: tuple[Hint, ...] = ()
     notes: tuple[Text, ...] = ()
     slice: Slice | None = None
+
+    def __post_init__(self) -> None:
+        self.case, self.output = visible(self.case), visible(self.output)  # names that others chose
 
     @property
     def label(self) -> str:
