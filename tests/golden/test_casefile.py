@@ -149,7 +149,7 @@ def test_missing_parts(tmp_path: Path, name: str, sentence: str) -> None:
         ),
         ({"tensors": {"gradOutput": {"shape": [5, 5]}}}, r"gradOutput has 48 bytes, but float32 \[5, 5\] has 100"),
         ({"tensors": {"gradOutput": {"shape": [-3, -4]}}}, "gradOutput has 48 bytes"),
-        ({"tensors": {"gradOutput": {"shape": "x"}}}, "damaged or not what its name says"),
+        ({"tensors": {"gradOutput": {"shape": "x"}}}, "gradOutput has shape x; it must be a list of sizes"),
         (
             {"tensors": {"gradOutput": {"shape": [3, 4], "strides": [4, 2]}}},
             "touches elements 0 to 14 of a storage of 12",

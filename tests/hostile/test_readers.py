@@ -116,6 +116,70 @@ def test_descriptions_that_nest_or_lie(tmp_path: Path, text: str) -> None:
     assert refused.code == 161002
 
 
+EVERY_TYPE = (None, True, 3, -1, 2.5, float("nan"), "", "x", [], [1], [[]], {}, {"a": 1}, 10**30, "\x1b", [None, 1])
+FIELDS: tuple[tuple[str, ...], ...] = (
+    *((), ("operator",), ("product",), ("attributes",), ("attributes", "alpha"), ("attributes", "isResult")),
+    *(("tensors",), ("tensors", "gradOutput")),
+    *(("tensors", "gradOutput", name) for name in ("dtype", "shape", "strides", "offset", "format")),
+)
+OF_SAFETENSORS: tuple[tuple[str, ...], ...] = (
+    *((), ("__metadata__",), ("__metadata__", "__case__"), ("gradOutput",)),
+    *(("gradOutput", name) for name in ("dtype", "shape", "data_offsets")),
+)
+
+
+def put(tree: dict[str, Any], place: tuple[str, ...], value: Any) -> Any:
+    if not place:
+        return value
+    return {**tree, place[0]: put(tree.get(place[0], {}), place[1:], value)}
+
+
+def a_description() -> dict[str, Any]:
+    attributes = {"alpha": 1.0, "scale": 1.0, "inputScale": 1.0, "isResult": False}
+    return {"operator": "aclnnEluBackward", "attributes": attributes}
+
+
+@pytest.mark.parametrize("place", FIELDS, ids=".".join)
+@pytest.mark.parametrize("kind", [".npz", ".safetensors", "case.json"])
+def test_every_field_of_a_description_given_every_type(tmp_path: Path, place: tuple[str, ...], kind: str) -> None:
+    x = np.ones((2, 3), np.float32)
+    arrays = {"gradOutput": x, "selfOrResult": x, "gradInput": x}
+    for i, value in enumerate(EVERY_TYPE):
+        said = json.dumps(put(a_description(), place, value))
+        path = tmp_path / f"{i}{kind}"
+        if kind == "case.json":
+            path = tmp_path / str(i)
+            path.mkdir()
+            (path / kind).write_text(said)
+            for name, array in arrays.items():
+                np.save(path / f"{name}.npy", array)
+        else:
+            containers.write(path, containers.Contents(arrays, said))
+        answer(lambda path=path: aclnn.compare(path))  # type: ignore[misc]
+        answer(lambda path=path: aclnn.compare(x, path))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("place", OF_SAFETENSORS, ids=".".join)
+def test_every_field_of_a_header_given_every_type(tmp_path: Path, place: tuple[str, ...]) -> None:
+    entry = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
+    header = {"__metadata__": {"__case__": json.dumps(a_description())}, "gradOutput": entry}
+    for i, value in enumerate(EVERY_TYPE):
+        text = json.dumps(put(header, place, value)).encode()
+        path = tmp_path / f"{i}.safetensors"
+        path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(24))
+        refused = answer(lambda path=path: containers.read(path))  # type: ignore[misc]
+        assert refused is None or "damaged" in refused.message
+        answer(lambda path=path: aclnn.compare(path))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("value", [0, 1.5, True, [1, 2], "", "x"])
+def test_a_case_in_npz_of_any_type(tmp_path: Path, value: Any) -> None:
+    np.savez(tmp_path / "c.npz", gradOutput=np.ones(3, np.float32), __case__=np.array(value))
+    np.savez(tmp_path / "e.npz", gradOutput=np.ones(3, np.float32), __case__=np.empty(0, "U4"))
+    for name in ("c.npz", "e.npz"):
+        assert answer(lambda name=name: aclnn.compare(tmp_path / name)) is not None  # type: ignore[misc]
+
+
 def valid_bytes(suffix: str, folder: Path) -> bytes:
     case = next(ops.cases(ops.find("elu_backward")))
     filled = fill(case)

@@ -14,7 +14,10 @@ from pathlib import Path
 from aclnn.base.files import whole_file
 from aclnn.base.product import DEFAULT
 from aclnn.base.status import invalid
+from aclnn.base.text import cell
+from aclnn.golden import gate
 from aclnn.golden.casefile import save_case
+from aclnn.golden.draw import whole_number
 from aclnn.golden.sound import Judged
 from aclnn.golden.table import Row, read_table
 from aclnn.golden.trial import ERROR, FAIL, RAN, STEADY, Trial, judge_saved, try_case, verdict_of, worst_of
@@ -188,7 +191,7 @@ def _prepare(out: Path, resume: bool) -> None:
 
 def _append(path: Path, result: Result) -> None:
     with path.open("a", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerow(astuple(result))
+        csv.writer(file).writerow(map(cell, astuple(result)))
 
 
 def _earlier(options: Options) -> dict[str, Result]:
@@ -196,10 +199,15 @@ def _earlier(options: Options) -> dict[str, Result]:
     if options.out is None:
         raise invalid("--resume needs -o: the folder that holds the results so far.")
     path = options.out / RESULTS
-    if not path.exists():
+    if gate.is_missing(path):
         return {}
     names = [f.name for f in fields(Result)]
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = [line for line in csv.DictReader(file) if set(line) == set(names) and None not in line.values()]
-    found = [Result(**{**line, "line": int(line["line"])}) for line in lines if line["line"].isdigit()]  # type: ignore[arg-type]
-    return {result.key: result for result in found if not result.failed}
+    with gate.refusals(path):
+        rows = list(csv.DictReader(line + "\n" for line in gate.lines(path)))
+    found = [_read_back(row) for row in rows if set(row) == set(names) and None not in row.values()]
+    return {result.key: result for result in found if result is not None and not result.failed}
+
+
+def _read_back(cells: dict[str, str]) -> Result | None:
+    line = whole_number(cells["line"])
+    return None if line is None else Result(**{**cells, "line": line})  # type: ignore[arg-type]

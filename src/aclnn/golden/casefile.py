@@ -18,6 +18,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -35,13 +36,12 @@ from aclnn.base.tensor import Tensor, TensorSpec
 from aclnn.contract.call import Call
 from aclnn.contract.check import check
 from aclnn.contract.model import HIDDEN, Arg, Op
-from aclnn.golden import containers
+from aclnn.golden import containers, gate
 from aclnn.golden.containers import Contents
 from aclnn.runtime import settings
 from aclnn.runtime.operator import Binding
 
 _GIVEN = ".given"
-_MOST_REPEATED = 2**28  # elements of a view that shows its storage more than once
 
 
 @dataclass(frozen=True)
@@ -129,15 +129,17 @@ def load_case(path: Path) -> LoadedCase:
 def describe(text: str, path: Path) -> Description:
     """The description that a JSON text gives."""
     try:
-        found = json.loads(text)
+        found = gate.parsed(text)
         if not isinstance(found, dict) or not isinstance(found.get("operator"), str):
             raise ValueError("it must be a JSON object with an operator")
+        if not isinstance(found.get("product"), (str, NoneType)):
+            raise ValueError(f"its product is {containers.brief(found['product'])}; it must be a name")
         for part in ("attributes", "tensors"):
             if not isinstance(found.get(part, {}), dict):
                 raise ValueError(f"its {part} must be a JSON object")
         if not all(isinstance(layout, dict) for layout in found.get("tensors", {}).values()):
             raise ValueError("each of its tensors must be a JSON object")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise invalid(f"{path}: the description of the case cannot be read: {error}.") from None
     return Description(
         found["operator"], found.get("attributes", {}), found.get("product"), dict(found.get("tensors", {}))
@@ -260,17 +262,18 @@ def _from_json(arg: Arg, value: Any, path: Path) -> Any:
 
 def _tensors(arg: Arg, described: Description, arrays: Mapping[str, Array], path: Path, ending: str = "") -> Any:
     """What stands for a tensor argument: an array or Tensor, a list of them, or None. Outputs of a list by index."""
+    stored = sum(array.size for array in arrays.values())
     for name in dict.fromkeys((arg.name + ending, arg.snake + ending)):
         if arg.kind == "tensor_list":
             elements = {
-                _index(key, path): _tensor(key, arg, described, array, path)
+                _index(key, path): _tensor(key, arg, described, array, path, stored)
                 for key, array in arrays.items()
                 if key.startswith(f"{name}.")
             }
             if elements:
                 return elements if arg.out else _whole_list(arg, elements, path)
         elif name in arrays:
-            return _tensor(name, arg, described, arrays[name], path)
+            return _tensor(name, arg, described, arrays[name], path, stored)
     return None
 
 
@@ -288,8 +291,8 @@ def _whole_list(arg: Arg, elements: Mapping[int, Any], path: Path) -> list[Any]:
     return [elements[i] for i in range(len(elements))]
 
 
-def _tensor(name: str, arg: Arg, described: Description, array: Array, path: Path) -> Any:
-    found = interpret(name, array, described.layout(name), path)
+def _tensor(name: str, arg: Arg, described: Description, array: Array, path: Path, stored: int) -> Any:
+    found = interpret(name, array, described.layout(name), path, stored)
     if isinstance(found, Tensor):
         return Tensor.on(found.owner.copy(), found.spec) if arg.updated else found
     if not arg.given:
@@ -299,19 +302,23 @@ def _tensor(name: str, arg: Arg, described: Description, array: Array, path: Pat
     return np.array(found, order="C")  # data inside a file starts at any byte, and is not for writing
 
 
-def interpret(name: str, array: Array, layout: Mapping[str, Any], path: Path) -> Any:
-    """A stored array as what its layout says: of another dtype, of another shape, or the storage of a Tensor."""
+def interpret(name: str, array: Array, layout: Mapping[str, Any], path: Path, stored: int) -> Any:
+    """A stored array as what its layout says: of another dtype, of another shape, or the storage of a Tensor.
+
+    `stored` is how many elements the whole case has: a broadcast tensor stands beside others of full size.
+    """
     array = containers.as_dtype(array, _named_dtype(layout.get("dtype"), name, path), name)
-    with containers.refusals(path):
-        shape = tuple(int(n) for n in layout.get("shape", array.shape))
+    shape = layout.get("shape", array.shape)
+    if not isinstance(shape, (list, tuple)) or not all(type(n) is int for n in shape):
+        raise invalid(f"{path}: {name} has shape {containers.brief(shape)}; it must be a list of sizes.", name)
+    with gate.refusals(path):
         if not layout.keys() & {"strides", "offset"}:
-            array = _reshaped(name, array, shape, path)
+            array = _reshaped(name, array, tuple(shape), path)
             if "format" not in layout:
                 return array
         storage = array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C")
-        tensor = Tensor(storage, shape, layout.get("strides"), layout.get("offset", 0), layout.get("format"))
-    if tensor.spec.size > max(_MOST_REPEATED, array.size):
-        raise invalid(f"{path}: {name} shows {tensor.spec.size} elements of a storage of {array.size}.", name)
+        tensor = Tensor(storage, tuple(shape), layout.get("strides"), layout.get("offset", 0), layout.get("format"))
+    gate.refuse_repeats(path, name, tensor.spec.shape, stored)
     return tensor
 
 

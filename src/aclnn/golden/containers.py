@@ -11,7 +11,7 @@ import math
 import os
 import struct
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple
@@ -22,13 +22,11 @@ from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import BFLOAT16, DType
 from aclnn.base.files import whole_file
 from aclnn.base.geometry import Array
-from aclnn.base.status import AclnnError, invalid
+from aclnn.base.status import invalid
+from aclnn.golden import gate
+from aclnn.golden.gate import Archive, Opened
 
 CASE_KEY = "__case__"  # where a file keeps the JSON text that describes its case
-
-_FREE_TO_UNPACK = 64 * 2**20  # a packed file may always grow to this many bytes …
-_MOST_GROWTH = 100  # … and beyond it to this many times its own size
-_LONGEST_TEXT = 16 * 2**20  # of headers and case descriptions
 
 _SAFETENSORS = {
     "F64": "float64",
@@ -61,93 +59,50 @@ class Contents(NamedTuple):
 def read(path: Path) -> Contents:
     """The arrays of a file, by its suffix."""
     reader = _READERS.get(path.suffix.lower())
-    if not path.suffix and not os.path.exists(path):
+    if not path.suffix and gate.is_missing(path):
         raise invalid(f"{path} cannot be read: no such file or directory.")
     if reader is None:
         raise invalid(f"{path} has the suffix {path.suffix!r}; it must be one of {', '.join(_READERS)}.")
-    with refusals(path):
-        return reader(path)
-
-
-@contextmanager
-def refusals(path: Path) -> Iterator[None]:
-    """Whatever goes wrong with a file becomes one sentence that names it."""
-    try:
-        yield
-    except AclnnError:
-        raise
-    except MemoryError:
-        raise invalid(f"{path} holds more than fits into memory.") from None
-    except OSError as error:
-        raise invalid(f"{path} cannot be read: {(error.strerror or str(error)).rstrip('.').lower()}.") from None
-    except Exception as error:  # a parser that is fed garbage may raise anything
-        raise invalid(f"{path} is damaged or not what its name says: {_first_line(error)}.") from None
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip(".")
+    with gate.opened(path) as source:
+        return reader(source)
 
 
 # .npz and .npy
 
 
-def _read_npz(path: Path) -> Contents:
+def _read_npz(source: Opened) -> Contents:
     arrays: dict[str, Array] = {}
     case = None
-    with zipfile.ZipFile(path) as packed:
-        _refuse_bomb(path, packed)
-        for member in packed.infolist():
-            name = member.filename.removesuffix(".npy")
-            if name in arrays:
-                raise ValueError(f"it has two arrays named {name}")
-            array = _read_member(path, packed, member)
-            if name == CASE_KEY:
-                case = _text_of(array)
-            else:
-                arrays[name] = array
+    packed = Archive(source)
+    for member in packed.members:
+        name = member.filename.removesuffix(".npy")
+        if name in arrays:
+            raise ValueError(f"it has two arrays named {name}")
+        array = _read_member(packed, member)
+        if name == CASE_KEY:
+            case = _text_of(array)
+        else:
+            arrays[name] = array
     return Contents(arrays, case)
 
 
-def _refuse_bomb(path: Path, packed: zipfile.ZipFile) -> None:
-    on_disk, unpacked = path.stat().st_size, sum(m.file_size for m in packed.infolist())
-    if unpacked > max(_FREE_TO_UNPACK, _MOST_GROWTH * on_disk):
-        raise invalid(
-            f"{path} has {on_disk} bytes but claims to unpack to {unpacked}, more than {_MOST_GROWTH} times as many; "
-            "store large arrays uncompressed."
-        )
-
-
-def _read_member(path: Path, packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+def _read_member(packed: Archive, member: zipfile.ZipInfo) -> Array:
     with packed.open(member) as stream:
         claimed = _read_npy_header(stream)
         begin = stream.tell()
         if claimed.nbytes != member.file_size - begin:
             raise ValueError(f"{member.filename} has {member.file_size - begin} bytes of data, its header {claimed}")
-        if member.compress_type == zipfile.ZIP_STORED:
-            return claimed.map(path, _data_offset(path, member) + begin)
-        data = stream.read(claimed.nbytes + 1)  # never more than the header says, whatever the member unpacks to
-    if len(data) != claimed.nbytes:
-        raise ValueError(f"{member.filename} unpacks to {len(data)} bytes of data, its header says {claimed}")
-    return claimed.shaped(np.frombuffer(data, claimed.dtype))
+        if gate.is_stored(member):
+            return claimed.on(packed.source, packed.offset(member) + begin)
+        return claimed.shaped(packed.source.fill(stream, claimed.nbytes).view(claimed.dtype))
 
 
-def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
-    """Where a stored member's bytes begin: behind its local header, whose two last lengths vary."""
-    with path.open("rb") as file:
-        file.seek(member.header_offset + 26)
-        name_length, extra_length = struct.unpack("<HH", file.read(4))
-    return int(member.header_offset + 30 + name_length + extra_length)
-
-
-def _read_npy(path: Path) -> Contents:
-    with path.open("rb") as file:
-        claimed = _read_npy_header(file)
-        begin = file.tell()
-    present = path.stat().st_size - begin
-    if claimed.nbytes != present:
-        raise ValueError(f"it has {present} bytes of data, its header says {claimed}")
-    return Contents({path.stem: claimed.map(path, begin)})
+def _read_npy(source: Opened) -> Contents:
+    claimed = _read_npy_header(source.file)
+    begin = source.file.tell()
+    if claimed.nbytes != source.size - begin:
+        raise ValueError(f"it has {source.size - begin} bytes of data, its header says {claimed}")
+    return Contents({source.path.stem: claimed.on(source, begin)})
 
 
 class _Claimed(NamedTuple):
@@ -164,11 +119,9 @@ class _Claimed(NamedTuple):
     def __str__(self) -> str:
         return f"{self.nbytes} ({self.dtype} {list(self.shape)})"
 
-    def map(self, path: Path, offset: int) -> Array:
+    def on(self, source: Opened, offset: int) -> Array:
         """The array on the file itself; nothing is read yet."""
-        if self.nbytes == 0:
-            return np.empty(self.shape, self.dtype)
-        return self.shaped(np.memmap(path, self.dtype, "r", offset, (math.prod(self.shape),)))
+        return self.shaped(source.map(self.dtype, math.prod(self.shape), offset))
 
     def shaped(self, flat: Array) -> Array:
         array = flat.reshape(self.shape, order="F" if self.fortran else "C")
@@ -190,9 +143,9 @@ def _read_npy_header(stream: IO[bytes]) -> _Claimed:
 
 def _text_of(array: Array) -> str:
     """JSON text stored as an array: a string, bytes, or UTF-8 codes."""
-    if array.nbytes > _LONGEST_TEXT:
+    if array.nbytes > 4 * gate.LONGEST_JSON:  # numpy's strings have four bytes per letter
         raise ValueError(f"its {CASE_KEY} has {array.nbytes} bytes")
-    if array.dtype.kind == "U":
+    if array.dtype.kind == "U" and array.size:
         return str(array.reshape(-1)[0])
     return np.ascontiguousarray(array).tobytes().decode("utf-8").rstrip("\0")
 
@@ -200,72 +153,96 @@ def _text_of(array: Array) -> str:
 # .safetensors: eight bytes of length, a JSON header, the data. Read by hand, since its numpy side has no bfloat16.
 
 
-def _read_safetensors(path: Path) -> Contents:
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        if length > min(size - 8, _LONGEST_TEXT):
-            raise ValueError(f"its header claims {length} bytes of a file of {size}")
-        header = json.loads(file.read(length))
+def _read_safetensors(source: Opened) -> Contents:
+    (length,) = struct.unpack("<Q", source.read(8, 0))
+    if length > min(source.size - 8, gate.LONGEST_JSON):
+        raise ValueError(f"its header claims {length} bytes of a file of {source.size}")
+    header = gate.parsed(source.read(length, 8))
     if not isinstance(header, dict):
         raise ValueError("its header is no JSON object")
-    metadata = header.pop("__metadata__", {})
-    arrays = {name: _read_entry(path, name, entry, 8 + length, size) for name, entry in header.items()}
-    return Contents(arrays, metadata.get(CASE_KEY))
+    case = _case_in(header.pop("__metadata__", {}))
+    arrays = {name: _read_entry(source, name, entry, 8 + length) for name, entry in header.items()}
+    if sum(a.nbytes for a in arrays.values()) > source.size - 8 - length:
+        raise ValueError("its tensors overlap")
+    return Contents(arrays, case)
 
 
-def _read_entry(path: Path, name: str, entry: Mapping[str, Any], start: int, size: int) -> Array:
-    code, shape, (begin, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
-    dtype = dtypes.by_name(_SAFETENSORS.get(code, ""))
+def _case_in(metadata: Any) -> str | None:
+    if not isinstance(metadata, dict):
+        raise ValueError(f"its __metadata__ is {brief(metadata)}; it must be a JSON object")
+    case = metadata.get(CASE_KEY)
+    if case is not None and not isinstance(case, str):
+        raise ValueError(f"its {CASE_KEY} is {brief(case)}; it must be a text")
+    return case
+
+
+def _read_entry(source: Opened, name: str, entry: Any, start: int) -> Array:
+    if not isinstance(entry, dict) or not entry.keys() >= {"dtype", "shape", "data_offsets"}:
+        raise ValueError(f"{name} is {brief(entry)}; it must have a dtype, a shape and data_offsets")
+    code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    dtype = dtypes.by_name(_SAFETENSORS.get(code, "")) if isinstance(code, str) else None
     if dtype is None or dtype.numpy is None:
-        raise ValueError(f"{name} has dtype {code}, which no aclDataType stands for")
-    if not all(isinstance(n, int) and n >= 0 for n in (*shape, begin, end)):
-        raise ValueError(f"{name} has shape {list(shape)} at {begin} to {end}")
-    claimed = _Claimed(dtype.numpy, shape)
-    if end - begin != claimed.nbytes or start + end > size:
-        raise ValueError(f"{name} is at bytes {begin} to {end} of {size - start}, its shape says {claimed}")
-    return claimed.map(path, start + begin)
+        raise ValueError(f"{name} has dtype {brief(code)}, which no aclDataType stands for")
+    if not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
+        raise ValueError(f"{name} has shape {brief(shape)} at {brief(offsets)}; both must be lists of sizes")
+    claimed, (begin, end) = _Claimed(dtype.numpy, tuple(shape)), offsets
+    if end - begin != claimed.nbytes or start + end > source.size:
+        raise ValueError(f"{name} is at bytes {begin} to {end} of {source.size - start}, its shape says {claimed}")
+    return claimed.on(source, start + begin)
+
+
+def _are_sizes(value: Any) -> bool:
+    return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+
+
+def brief(value: Any) -> str:
+    """A value of someone else's, as short as a sentence can bear."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "…"
 
 
 # .pt: only tensors, by PyTorch's own restricted reader. .bin: bytes whose meaning stands elsewhere.
 
 
-def _read_pt(path: Path) -> Contents:
+def _read_pt(source: Opened) -> Contents:
     try:
         import torch
     except ImportError:
-        raise invalid(f"{path} needs PyTorch to be read; install it, or save .npz or .safetensors instead.") from None
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as packed:
-            _refuse_bomb(path, packed)
+        raise invalid(
+            f"{source.path} needs PyTorch to be read; install it, or save .npz or .safetensors instead."
+        ) from None
+    if any(not gate.is_stored(member) for member in Archive(source).members):
+        raise ValueError("it has packed members, which torch.save never makes")
+    source.file.seek(0)
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        found = torch.load(source.file, map_location="cpu", weights_only=True)
     except OSError:
         raise
     except Exception as error:  # the unpickler has its own errors, whose text tells people how to run foreign code
         refused = "pickl" in type(error).__name__.lower()
-        reason = "it holds Python objects other than tensors, which are never loaded" if refused else _first_line(error)
-        raise ValueError(reason) from None
-    named = found if isinstance(found, dict) else {path.stem: found}
-    return Contents({str(name): _from_torch(name, value) for name, value in named.items()})
+        ours = "it holds Python objects other than tensors, which are never loaded"
+        raise ValueError(ours if refused else gate.first_line(error)) from None
+    named = found if isinstance(found, dict) else {source.path.stem: found}
+    return Contents({str(name): _from_torch(source, name, value) for name, value in named.items()})
 
 
-def _from_torch(name: object, value: Any) -> Array:
+def _from_torch(source: Opened, name: object, value: Any) -> Array:
     from aclnn.base.adopt import adopt, is_torch_tensor
 
     if not is_torch_tensor(value):
         raise ValueError(f"{name} is a {type(value).__name__}, not a tensor")
     view = adopt(value, str(name)).view
     assert view is not None
+    gate.refuse_repeats(source.path, str(name), view.shape, source.size // view.itemsize)
     return view
 
 
-def _read_bin(path: Path) -> Contents:
-    size = path.stat().st_size
-    return Contents({path.stem: _Claimed(np.dtype(np.uint8), (size,)).map(path, 0)}, raw=frozenset([path.stem]))
+def _read_bin(source: Opened) -> Contents:
+    name = source.path.stem
+    return Contents({name: source.map(np.dtype(np.uint8), source.size, 0)}, raw=frozenset([name]))
 
 
-_READERS: dict[str, Callable[[Path], Contents]] = {
+_READERS: dict[str, Callable[[Opened], Contents]] = {
     ".npz": _read_npz,
     ".npy": _read_npy,
     ".safetensors": _read_safetensors,

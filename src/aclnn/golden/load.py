@@ -11,6 +11,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from aclnn import ops
@@ -20,7 +21,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, invalid
 from aclnn.base.tensor import Tensor
 from aclnn.contract.model import Op
-from aclnn.golden import casefile, containers
+from aclnn.golden import casefile, containers, gate
 from aclnn.golden.casefile import Description, LoadedCase
 from aclnn.golden.containers import Contents
 
@@ -58,65 +59,87 @@ def subjects(target: Any, golden: Any, hand: Hand) -> Iterator[Subject]:
         yield _subject("target", _at_hand(target, "target", hand), golden, hand, Path("target"))
         return
     path = Path(target)
-    if path.suffix.lower() == ".csv":
+    if _is_table(path):
         yield from _of_table(path, hand)
-    elif _is_folder(path) and not hand.op and not (path / DESCRIPTION).exists():
+    else:
+        yield from _of_path(path, golden, hand)
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"
+
+
+def _of_path(path: Path, golden: Any, hand: Hand) -> Iterator[Subject]:
+    """What a file or a folder holds, which is no table."""
+    if gate.is_folder(path) and not hand.op and gate.is_missing(path / DESCRIPTION):
         yield from _of_folder(path, golden, hand)
     else:
         path = path.parent if path.name == DESCRIPTION else path
         yield _subject(path.name, _contents(path), golden, hand, path)
 
 
-def _is_folder(path: Path) -> bool:
-    with containers.refusals(path):  # a name may be too long even to ask
-        return path.is_dir()
-
-
 def _of_table(path: Path, hand: Hand) -> Iterator[Subject]:
     """A table with a column `target`, and maybe `golden` and `case`; paths are relative to the table."""
-    with containers.refusals(path), path.open(encoding="utf-8-sig", newline="") as lines:
-        rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    with gate.refusals(path):
+        lines = (line + "\n" for line in gate.lines(path) if not line.startswith("#"))
+        rows = list(csv.DictReader(lines, restval=""))
     if not rows or "target" not in rows[0]:
         raise invalid(f"{path} is no table of targets; it needs a column named target, and at least one row.")
+    seen: dict[object, str] = {}
     for row in rows:
+        target = path.parent / row["target"]
         golden = path.parent / row["golden"] if row.get("golden") else None
         name = row.get("case") or row["target"] or "(no target)"
-        yield from (
-            replace(s, name=name, of_many=True) for s in _guarded(path.parent / (row["target"] or ""), golden, hand)
-        )
+        pair = (gate.identity(target), golden and gate.identity(golden))
+        yield from (replace(s, name=name, of_many=True) for s in _guarded(target, golden, hand, seen.get(pair)))
+        seen.setdefault(pair, name)
 
 
 def _of_folder(path: Path, golden: Any, hand: Hand) -> Iterator[Subject]:
-    cases = [p for p in sorted(path.iterdir()) if _is_case(p)]
+    cases = _cases(path)
     if not cases and golden is None:
         raise invalid(f"{path} has no case file and no {DESCRIPTION}; name the operator, or give a golden.")
     if not cases:
         yield _subject(path.name, _contents(path), golden, hand, path)
+    elif not isinstance(golden, (str, Path, NoneType)):
+        raise invalid(f"{path} is a folder of cases; its golden must be a folder too, not arrays.")
     for entry in cases:
         other = Path(golden) / entry.name if golden is not None else None
         yield from (replace(s, name=entry.name, of_many=True) for s in _guarded(entry, other, hand))
 
 
+def _cases(path: Path) -> list[Path]:
+    """The cases in a folder, each once: a link to another of them is the same case."""
+    found = [p for p in gate.entries(path) if _is_case(p)]
+    once = {gate.identity(p): p for p in sorted(found, key=lambda p: not p.is_symlink())}  # the last one stays
+    return sorted(once.values())
+
+
 def _is_case(path: Path) -> bool:
-    if path.is_dir():
-        return (path / DESCRIPTION).exists()
+    if gate.is_folder(path):
+        return not gate.is_missing(path / DESCRIPTION)
     return path.suffix.lower() in CASE_FILES and not path.name.startswith(".")
 
 
-def _guarded(target: Path, golden: Path | None, hand: Hand) -> Iterator[Subject]:
+def _guarded(target: Path, golden: Path | None, hand: Hand, before: str | None = None) -> Iterator[Subject]:
+    """One of many, whatever is wrong with it; `before` is where the same files were named already."""
     try:
-        yield from subjects(target, golden, hand)
+        if before is not None:
+            raise invalid(f"{target} is the same file as that of {before}, which is compared already.")
+        if _is_table(target):
+            raise invalid(f"{target} is a table; a table names case files, not other tables.")
+        yield from _of_path(target, golden, hand)
     except AclnnError as error:
         yield Subject(target.name, error=error)
 
 
 def _contents(path: Path) -> Contents:
     """The arrays of a file, or of all array files in a folder, with the case they are of."""
-    if not path.is_dir():
+    if not gate.is_folder(path):
         return containers.read(path)
     arrays: dict[str, Array] = {}
     raw: frozenset[str] = frozenset()
-    for file in sorted(p for p in path.iterdir() if p.suffix.lower() in containers.SUFFIXES):
+    for file in (p for p in gate.entries(path) if p.suffix.lower() in containers.SUFFIXES):
         found = containers.read(file)
         if twice := arrays.keys() & found.arrays.keys():
             raise invalid(f"{path} has two files with a tensor {min(twice)}.")
@@ -125,8 +148,7 @@ def _contents(path: Path) -> Contents:
     if not arrays:
         raise invalid(f"{path} has no file of arrays; it needs some of {', '.join(containers.SUFFIXES)}.")
     description = path / DESCRIPTION
-    with containers.refusals(description):
-        text = description.read_text(encoding="utf-8-sig") if description.exists() else None
+    text = None if gate.is_missing(description) else gate.text(description, gate.LONGEST_JSON)
     return Contents(arrays, text, raw)
 
 
@@ -216,8 +238,8 @@ def _goldens(golden: Any, hand: Hand) -> dict[str, Array]:
     path = Path(golden)
     contents = _contents(path)
     described = casefile.describe(contents.case, path) if contents.case else Description("")
-    results = _results(described, contents.arrays)
-    return {n: _seen(casefile.interpret(n, a, described.layout(n), path)) for n, a in results.items()}
+    results, stored = _results(described, contents.arrays), sum(a.size for a in contents.arrays.values())
+    return {n: _seen(casefile.interpret(n, a, described.layout(n), path, stored)) for n, a in results.items()}
 
 
 def _results(described: Description, arrays: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -244,7 +266,7 @@ def _plain(name: str, contents: Contents, goldens: dict[str, Array] | None, hand
         bare = key in contents.raw or array.dtype.kind in "uiV"
         if key in contents.raw and hand.dtype is None:
             raise invalid(f"{key}.bin has {array.size} bytes of no known dtype; give its dtype and shape.", key)
-        targets[key] = _seen(casefile.interpret(key, array, layout if bare else {}, path))
+        targets[key] = _seen(casefile.interpret(key, array, layout if bare else {}, path, array.size))
     paired = _paired(targets, goldens, path)
     if len(paired) < len(goldens):  # the golden says what must be there
         present = {_dotted(key) for key in targets}

@@ -24,7 +24,9 @@ from aclnn.base import product as products
 from aclnn.base.product import Product
 from aclnn.base.status import AclnnError, invalid, reason
 from aclnn.base.tensor import TensorSpec
+from aclnn.base.text import visible
 from aclnn.contract.cases import Case
+from aclnn.golden import gate
 from aclnn.golden.draw import whole_number, with_data
 
 COLUMNS = ("op", "case", "dtype", "product", "sizes", "views", "data", "inject")
@@ -52,12 +54,8 @@ class Row:
 
 def read_table(path: Path, product: Product) -> list[Row]:
     """The rows of a CSV file; what is wrong in one is said with its line number."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise invalid(f"{path} cannot be read: {error}.") from None
     rows = []
-    for line, fields in _fields(text, path):
+    for line, fields in _fields(gate.lines(path), path):
         try:
             rows.append(_row(line, fields, product))
         except AclnnError as error:
@@ -67,8 +65,8 @@ def read_table(path: Path, product: Product) -> list[Row]:
     return rows
 
 
-def _fields(text: str, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip() and not line.startswith("#")]
+def _fields(text: list[str], path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    lines = [(i, line) for i, line in enumerate(text, 1) if line.strip() and not line.startswith("#")]
     table = list(_cells(lines, path))
     head = [h.strip() for h in table[0][1]] if table else []
     unknown = [h for h in head if h not in COLUMNS]
@@ -110,7 +108,7 @@ def _row(line: int, fields: dict[str, str], product: Product) -> Row:
     except Exception as error:  # a maker that is fed garbage may raise anything
         raise invalid(f"these sizes make no {op.name} case: {reason(error)}.") from None
     case = with_data(_with_views(case, fields.get("views", "")), fields.get("data", ""), fields.get("inject", ""))
-    return Row(line, fields.get("case") or f"line {line}", case, tuple(sorted(fields.items())))
+    return Row(line, visible(fields.get("case") or f"line {line}"), case, tuple(sorted(fields.items())))
 
 
 def _with_views(case: Case, text: str) -> Case:
