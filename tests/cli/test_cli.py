@@ -204,7 +204,7 @@ def test_a_refused_case_is_a_failure_with_its_sentence(tmp_path: Path) -> None:
     table = tmp_path / "cases.csv"
     table.write_text("op,case,sizes\naclnnEluBackward,bad,shape=3 alpha=-1 is_result=true\n")
     ended = aclnn("run", str(table))
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert "line 2 (bad): aclnnEluBackward: alpha is -1; it must be ≥ 0 when isResult." in ended.stdout
 
 

@@ -244,7 +244,7 @@ def test_a_repro_line_keeps_product_and_engine(tmp_path: Path) -> None:
     again = re.search(r"again: aclnn (run .*)", ended.stdout)
     assert again is not None
     ended = aclnn(*shlex.split(again[1]))
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert "product Atlas inference does not support this operator" in ended.stdout
     assert "--engine numpy" in again[1]
 
@@ -287,7 +287,7 @@ def test_a_line_without_a_case_is_refused(tmp_path: Path) -> None:
 def test_a_large_table_lists_only_what_failed(tmp_path: Path) -> None:
     rows = ["aclnnEluBackward,fine,shape=3"] * 150 + ["aclnnEluBackward,bad,shape=3 alpha=-1 is_result=true"]
     ended = aclnn("run", str(table(tmp_path, "op,case,sizes", *rows)))
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert "150 ran, not checked; 1 error\n" in ended.stdout
     assert "fine" not in ended.stdout
 
@@ -310,5 +310,5 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(batch, "try_case", interrupted)
     ended = aclnn("run", str(many(tmp_path)), "-o", str(tmp_path / "out"))
-    assert ended.returncode == 1
+    assert ended.returncode == 130
     assert "stopped after 2 of 6 rows; --resume goes on from here" in ended.stdout

@@ -1,4 +1,4 @@
-"""Cold starts through C: fresh processes whose first calls come from several threads at once, with the bits of Python."""
+"""Cold starts through C: fresh processes, first calls from several threads at once, with the bits of Python."""
 
 from __future__ import annotations
 
@@ -66,9 +66,7 @@ def test_first_calls_from_several_threads(mode: str, program: Path, expected: Ex
 
 @pytest.mark.long
 @pytest.mark.parametrize(("mode", "times"), [("plain", 80), ("fork", 10), ("odd", 10)])
-def test_first_calls_from_several_threads_every_time(
-    mode: str, times: int, program: Path, expected: Expected
-) -> None:
+def test_first_calls_from_several_threads_every_time(mode: str, times: int, program: Path, expected: Expected) -> None:
     for number in range(times):
         start(program, expected, mode, number)
 

@@ -55,6 +55,14 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0].rstrip('.')}" if lines else type(error).__name__
 
 
+def ours(error: Exception) -> AclnnError:
+    """Whatever an exception is, as a refusal: what nobody foresaw is 561000, or 361001 where memory ended."""
+    if isinstance(error, AclnnError):
+        return error
+    code = Status.ACLNN_ERR_RUNTIME_ERROR if isinstance(error, MemoryError) else Status.ACLNN_ERR_INNER
+    return AclnnError(code, f"this should not happen, please report it: {reason(error)}.")
+
+
 def invalid(message: str, argument: str | None = None) -> AclnnError:
     """161002 for what is refused before a contract can look at it."""
     return AclnnError(Status.ACLNN_ERR_PARAM_INVALID, visible(message), argument=argument)

@@ -2,19 +2,79 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
-    """The entry point: every refusal becomes one sentence on stderr and exit code 2."""
+    """The entry point: whatever happens is one sentence on stderr and an exit code, never a traceback."""
+    from aclnn.cli import screen
+    from aclnn.golden import exits
+
+    screen.prepare()
+    code = _run()
+    said = screen.flush()
+    sys.exit(exits.OURS if code == exits.RIGHT and not said else code)
+
+
+def _run() -> int:
     from aclnn.base.status import AclnnError
-    from aclnn.cli.app import app
+    from aclnn.cli import screen
+    from aclnn.golden import exits
 
     try:
-        app()
+        return int(_command() or exits.RIGHT)
+    except SystemExit as ended:
+        return _code_of(ended.code)
     except AclnnError as error:
-        print(f"aclnn: {error}", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:  # `aclnn … | head`
-        sys.stderr.close()
-        sys.exit(0)
+        screen.complain(f"aclnn: {error}")
+        return exits.of(error.code)
+    except KeyboardInterrupt:
+        screen.complain("aclnn: interrupted")
+        return exits.INTERRUPTED
+    except Exception as error:
+        _confess(error)
+        return exits.OURS
+
+
+def _command() -> int | None:
+    """What the command ends with; a wrong use of it is shown with its usage."""
+    import typer
+
+    from aclnn.cli import screen
+    from aclnn.cli.app import app
+    from aclnn.golden import exits
+
+    try:
+        return app(standalone_mode=False)  # type: ignore[no-any-return]
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # typer does not show its ClickException
+            raise
+        screen.complain(screen.usage_of(error))
+        return exits.BAD_INPUT
+
+
+def _code_of(code: object) -> int:
+    from aclnn.cli import screen
+    from aclnn.golden import exits
+
+    if code is None or isinstance(code, int):
+        return int(code or exits.RIGHT)
+    screen.complain(str(code))
+    return exits.OURS
+
+
+def _confess(error: Exception) -> None:
+    """A failure of our own: one sentence, and where it happened for those who ask."""
+    import traceback
+
+    from aclnn.base.status import reason
+    from aclnn.cli import screen
+
+    screen.complain(f"aclnn: this should not happen, please report it: {reason(error)}.")
+    if os.environ.get("ACLNN_VERBOSE", "0") not in ("", "0"):
+        screen.complain("".join(traceback.format_exception(error)).rstrip())
+    else:
+        screen.complain("aclnn: ACLNN_VERBOSE=1 shows where.")

@@ -8,6 +8,7 @@ import typer
 
 from aclnn import __version__
 from aclnn.cli import bench, compare, cxx, describe, environment, flags, run
+from aclnn.cli.screen import say
 
 app = typer.Typer(
     name="aclnn",
@@ -38,10 +39,10 @@ def first(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     if version:
-        print(__version__)
+        say(__version__)
         raise typer.Exit
     if context.invoked_subcommand is None:
-        print(_FIRST_STEPS.format(version=__version__))
+        say(_FIRST_STEPS.format(version=__version__))
 
 
 app.command("ops", epilog="Example: aclnn ops")(describe.ops_command)

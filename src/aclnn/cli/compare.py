@@ -12,6 +12,7 @@ from aclnn import ops
 from aclnn.base.status import invalid
 from aclnn.cli.describe import Lang
 from aclnn.cli.files import given_arguments
+from aclnn.cli.screen import say
 from aclnn.golden.compare import compare as compare_
 from aclnn.golden.report import check_suffix
 from aclnn.golden.result import Comparison
@@ -56,7 +57,8 @@ def compare(
     """Compares an NPU result with the float64 reference of its own inputs, or with a golden.
 
     The verdict is what the standard says; "sound" says whether every element is within what rounding can explain.
-    Exit code 0: right; 1: a mismatch; 2: bad input.
+    Exit code 0: right; 1: a mismatch, whatever else went wrong; 2: bad input; 3: a failure of our own;
+    130: interrupted.
     """
     for path in out or ():
         check_suffix(path)
@@ -78,7 +80,7 @@ def compare(
     )
     for path in out or ():
         for written in found.save(path, lang.value):
-            print(f"report: {written}" if lang is Lang.en else f"报告：{written}")
+            say(f"report: {written}" if lang is Lang.en else f"报告：{written}")
     _show(found, lang)
     raise typer.Exit(found.exit_code(strict))
 
@@ -88,7 +90,7 @@ def _show(found: Comparison, lang: Lang) -> None:
     if console.is_terminal:
         console.print(render(found, lang.value), width=min(console.width, WIDTH))
     else:
-        print(as_text(found, lang.value))
+        say(as_text(found, lang.value))
 
 
 def _sizes(text: str) -> tuple[int, ...]:

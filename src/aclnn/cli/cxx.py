@@ -21,4 +21,5 @@ def cxx(context: typer.Context) -> None:
     command = [*compiler(), *context.args]
     folder = built_prefix()
     command += [*prefix.compile_flags(folder), *prefix.link_flags(folder)]
-    raise typer.Exit(subprocess.run(command).returncode)
+    ended = subprocess.run(command).returncode
+    raise typer.Exit(ended if ended >= 0 else 128 - ended)  # as a shell counts signals

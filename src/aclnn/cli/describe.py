@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from aclnn import ops
-from aclnn.cli.screen import print_table
+from aclnn.cli.screen import print_table, say
 from aclnn.gen import tables
 
 
@@ -59,9 +59,9 @@ def describe(
     """Says what an operator does: prototype, arguments, every rule with its return code."""
     found = ops.find(op)
     prototype, arguments, rules, _ = _TITLES[lang.value]
-    print(f"{found.name}  ·  aclnn.{found.python}\n{found.en if lang is Lang.en else found.zh}\n\n{prototype}\n")
-    print(tables.prototype(found) + "\n")
+    say(f"{found.name}  ·  aclnn.{found.python}\n{found.en if lang is Lang.en else found.zh}\n\n{prototype}\n")
+    say(tables.prototype(found) + "\n")
     print_table(tables.arguments(found, lang.value), arguments)
-    print()
+    say("")
     print_table(tables.rules(found, lang.value), rules)
-    print("\n" + _OF_EVERY_TENSOR[lang.value].format(same=_SAME_VIEW[lang.value] if found.in_place else ""))
+    say("\n" + _OF_EVERY_TENSOR[lang.value].format(same=_SAME_VIEW[lang.value] if found.in_place else ""))

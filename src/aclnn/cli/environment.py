@@ -8,6 +8,7 @@ from importlib import metadata
 
 from aclnn import __version__
 from aclnn.base.status import AclnnError
+from aclnn.cli.screen import say
 from aclnn.runtime import settings
 
 _PACKAGES = ("numpy", "ml_dtypes", "numba", "onednn-cpu-gomp", "torch", "typer", "rich")
@@ -31,7 +32,7 @@ _VARIABLES = (
 def env() -> None:
     """Prints versions, settings and environment variables, one per line."""
     for name, value in facts().items():
-        print(f"{name:20} {value}")
+        say(f"{name:20} {value}")
 
 
 def facts() -> dict[str, str]:

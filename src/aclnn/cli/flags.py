@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from aclnn.capi import build, prefix
-from aclnn.cli.screen import errors
+from aclnn.cli.screen import complain, errors, say
 
 _NOTICE = "building the C++ library for this Python, once"
 
@@ -29,12 +29,12 @@ def flags(
         raise typer.BadParameter("choose at least one of --prefix, --cflags, --libs and --env.")
     folder = built_prefix()
     if show_prefix:
-        print(folder)
+        say(str(folder))
     words = [*(prefix.compile_flags(folder) if cflags else ()), *(prefix.link_flags(folder) if libs else ())]
     if words:
-        print(shlex.join(words))
+        say(shlex.join(words))
     if env:
-        print(prefix.environment(folder), end="")
+        say(prefix.environment(folder), end="")
 
 
 def built_prefix() -> Path:
@@ -50,8 +50,8 @@ def built_prefix() -> Path:
 
 
 def _build_with_lines() -> Path:
-    typer.echo(f"aclnn: {_NOTICE} …", err=True)
+    complain(f"aclnn: {_NOTICE} …")
     began = time.monotonic()
     folder = build.build()
-    typer.echo(f"aclnn: built in {time.monotonic() - began:.0f} s, kept in {folder}", err=True)
+    complain(f"aclnn: built in {time.monotonic() - began:.0f} s, kept in {folder}")
     return folder

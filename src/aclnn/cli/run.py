@@ -10,15 +10,16 @@ import numpy as np
 import typer
 
 from aclnn import ops
-from aclnn.base.status import invalid
+from aclnn.base.status import AclnnError, invalid, ours
 from aclnn.cli.describe import operator_names
 from aclnn.cli.files import given_arguments
-from aclnn.cli.screen import print_table, progress
+from aclnn.cli.screen import complain, print_table, progress, say
 from aclnn.contract.cases import fill, kept, views
 from aclnn.contract.model import HIDDEN, Op
+from aclnn.golden import exits
 from aclnn.golden.batch import Options, Result, count, repro, run_table
 from aclnn.golden.casefile import save_case
-from aclnn.golden.trial import ERROR, FAIL, PASS, RAN, SKIPPED
+from aclnn.golden.trial import BROKEN, ERROR, FAIL, PASS, RAN, SKIPPED
 from aclnn.runtime import settings
 
 _HEAD = ("op", "case", "dtype", "kernel", "ms", "error / allowed", "verdict")
@@ -54,7 +55,8 @@ def run(
 ) -> None:
     """Runs a table of cases, or one operator: on files (--arg), or without any on random data of its own.
 
-    Exit code 0: all fine; 1: a result is wrong; 2: bad input.
+    Exit code 0: all fine; 1: a result is wrong, whatever else went wrong; 2: bad input, also of one case among many;
+    3: a failure of our own; 130: interrupted.
     """
     with settings.product(settings.current_product(product)), settings.engine(settings.current_engine(engine)):
         if what.lower().endswith(".csv"):
@@ -83,27 +85,31 @@ def _refuse_strangers(what: str, options: dict[str, Any]) -> None:
 def _run_table(path: Path, options: Options) -> int:
     total = count(path, options)
     results: list[Result] = []
+    failure: AclnnError | None = None
     try:
         for result in progress(run_table(path, options), range(total), "running"):
             results.append(result)
     except KeyboardInterrupt:
         hint = "; --resume goes on from here" if options.out is not None else ""
-        print(f"stopped after {len(results)} of {total} rows{hint}")
-        return 1
+        say(f"stopped after {len(results)} of {total} rows{hint}")
+        return exits.INTERRUPTED
+    except Exception as error:  # what is known already must not be lost with it
+        failure = ours(error)
+        complain(f"aclnn: {failure}")
     results.sort(key=lambda r: r.line)
     shown = results if total <= _MANY else [r for r in results if r.failed]
     if shown:
         print_table((_HEAD, [(r.op, r.case, r.dtype, r.kernel, r.ms, r.error, r.verdict) for r in shown]))
-    return _summary(path, results, options)
+    return exits.worst([_summary(path, results, options), exits.of(failure.code if failure else 0)])
 
 
 def _summary(path: Path, results: list[Result], options: Options) -> int:
     wrong = [r for r in results if r.failed]
     for result in wrong:
-        print(f"line {result.line} ({result.case}): {result.detail}\n  again: {repro(path, result, options)}")
+        say(f"line {result.line} ({result.case}): {result.detail}\n  again: {repro(path, result, options)}")
     saved = f"; results are in {options.out}" if options.out is not None else ""
-    print(f"{_counts(results)}{saved}")
-    return 1 if wrong else 0
+    say(f"{_counts(results)}{saved}")
+    return exits.worst(result.exit_code for result in results)
 
 
 def _counts(results: list[Result]) -> str:
@@ -113,6 +119,7 @@ def _counts(results: list[Result]) -> str:
     said += [f"{count[RAN]} ran, not checked"] if count[RAN] else []
     said += [f"{count[SKIPPED]} skipped: no output is asked for"] if count[SKIPPED] else []
     said += [f"{count[ERROR]} {'error' if count[ERROR] == 1 else 'errors'}"] if count[ERROR] else []
+    said += [f"{count[BROKEN]} broken: our own failure"] if count[BROKEN] else []
     return "; ".join(said)
 
 
@@ -155,15 +162,15 @@ def _finish(op: Op, binding: Any, arrays: dict[str, Any], check: bool, out: Path
     judged = judge(op, binding.plan.call, arrays, given) if check else []
     for arg in op.outputs:
         for spec in binding.plan.call.specs(arg.name):
-            print(f"{arg.name}: {spec.dtype} {list(spec.shape)} (kernel {executor.kernel})")
+            say(f"{arg.name}: {spec.dtype} {list(spec.shape)} (kernel {executor.kernel})")
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         save_case(out / f"{op.python}.npz", op, binding.plan.call, arrays, given)
-        print(f"saved {out / (op.python + '.npz')}")
+        say(f"saved {out / (op.python + '.npz')}")
     else:
         for arg in op.outputs:
-            print(f"{arg.name} =\n{arrays[arg.name]}")
+            say(f"{arg.name} =\n{arrays[arg.name]}")
     for output in judged:
-        print(f"{output.name}: {output.worst:.3f} of the allowed error, {'pass' if output.sound else 'FAIL'}")
+        say(f"{output.name}: {output.worst:.3f} of the allowed error, {'pass' if output.sound else 'FAIL'}")
     if any(not j.sound for j in judged):
         raise typer.Exit(1)

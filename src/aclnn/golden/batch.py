@@ -15,12 +15,12 @@ from aclnn.base.files import whole_file
 from aclnn.base.product import DEFAULT
 from aclnn.base.status import invalid
 from aclnn.base.text import cell
-from aclnn.golden import gate
+from aclnn.golden import exits, gate
 from aclnn.golden.casefile import save_case
 from aclnn.golden.draw import whole_number
 from aclnn.golden.sound import Judged
 from aclnn.golden.table import Row, read_table
-from aclnn.golden.trial import ERROR, FAIL, RAN, STEADY, Trial, judge_saved, try_case, verdict_of, worst_of
+from aclnn.golden.trial import BROKEN, ERROR, FAIL, RAN, STEADY, Trial, judge_saved, try_case, verdict_of, worst_of
 from aclnn.runtime import settings
 
 RESULTS = "results.csv"
@@ -57,7 +57,14 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        return self.verdict in (FAIL, ERROR)
+        return self.exit_code != exits.RIGHT
+
+    @property
+    def exit_code(self) -> int:
+        return _CODES.get(self.verdict, exits.RIGHT)
+
+
+_CODES = {FAIL: exits.MISMATCH, ERROR: exits.BAD_INPUT, BROKEN: exits.OURS}
 
 
 def run_table(path: Path, options: Options) -> Iterator[Result]:

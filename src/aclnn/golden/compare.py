@@ -12,7 +12,7 @@ from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import ALLOW_DOWN_PRECISION, USE_HF32
-from aclnn.base.status import AclnnError, invalid
+from aclnn.base.status import AclnnError, invalid, ours
 from aclnn.golden import containers, standards
 from aclnn.golden.blocks import Pair
 from aclnn.golden.casefile import LoadedCase
@@ -59,15 +59,15 @@ def compare(
     for subject in subjects(target, golden, hand):
         try:
             reports += _compare_subject(_narrowed(subject, only), chosen, row, hints)
-        except AclnnError as error:
+        except Exception as error:  # one case that breaks must not take the others with it
             if not subject.of_many:
                 raise
-            reports.append(_refused(subject, error))
+            reports.append(_refused(subject, ours(error)))
     return Comparison(chosen, reports)
 
 
 def _refused(subject: Subject, error: AclnnError) -> OutputReport:
-    return OutputReport(subject.name, "", ERROR, Text(error.message, error.message_zh))
+    return OutputReport(subject.name, "", ERROR, Text(error.message, error.message_zh), code=error.code)
 
 
 def _row(dtype: Any) -> tuple[str | None, DType | None]:

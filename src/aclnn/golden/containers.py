@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import struct
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple
 

@@ -18,7 +18,7 @@ from aclnn import ops
 from aclnn.base.adopt import adopt
 from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array
-from aclnn.base.status import AclnnError, invalid
+from aclnn.base.status import AclnnError, invalid, ours
 from aclnn.base.tensor import Tensor
 from aclnn.contract.model import Op
 from aclnn.golden import casefile, containers, gate
@@ -129,8 +129,8 @@ def _guarded(target: Path, golden: Path | None, hand: Hand, before: str | None =
         if _is_table(target):
             raise invalid(f"{target} is a table; a table names case files, not other tables.")
         yield from _of_path(target, golden, hand)
-    except AclnnError as error:
-        yield Subject(target.name, error=error)
+    except Exception as error:
+        yield Subject(target.name, error=ours(error))
 
 
 def _contents(path: Path) -> Contents:

@@ -10,6 +10,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.base.text import visible
+from aclnn.golden import exits
 from aclnn.golden.blocks import Miss
 from aclnn.golden.metrics import Measured
 from aclnn.golden.standards import Criterion, Rule, Standard
@@ -66,6 +67,7 @@ class OutputReport:
     hints: tuple[Hint, ...] = ()
     notes: tuple[Text, ...] = ()
     slice: Slice | None = None
+    code: int = 0  # of an error: the return code that it came with
 
     def __post_init__(self) -> None:
         self.case, self.output = visible(self.case), visible(self.output)  # names that others chose
@@ -152,13 +154,13 @@ class Comparison:
         return sorted(found, key=lambda pair: -pair[1].ratio)
 
     def exit_code(self, strict: bool = False) -> int:
-        """0 right, 1 wrong, 2 could not be judged; by the standard, or `strict`ly by soundness.
-
-        A mismatch counts more than another output that could not be judged.
-        """
-        if self.sound is False if strict else any(r.status == FAIL for r in self.reports):
-            return 1
-        return 2 if self.errors or not self.compared or (strict and self.sound is None) else 0
+        """0 right, 1 wrong, 2 could not be judged, 3 we failed; by the standard, or `strict`ly by soundness."""
+        if any(r.sound is False if strict else r.status == FAIL for r in self.reports):
+            return exits.MISMATCH
+        if self.errors:
+            return exits.worst(exits.of(r.code) if r.code else exits.BAD_INPUT for r in self.errors)
+        known = bool(self.compared) and not (strict and self.sound is None)
+        return exits.RIGHT if known else exits.BAD_INPUT
 
     def save(self, path: str | Path, lang: str = "en") -> list[Path]:
         """Writes a report: .html, .csv, .json, .xml (JUnit) or .xlsx; a folder gets the first four."""

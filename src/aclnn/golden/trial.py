@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 
 from aclnn.base.geometry import Array
-from aclnn.base.status import AclnnError, Status, reason
+from aclnn.base.status import AclnnError, Status, ours, reason
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill, kept, views
 from aclnn.contract.model import Op
+from aclnn.golden import exits
 from aclnn.golden.casefile import load_case
 from aclnn.golden.sound import Judged, judge, truths
 from aclnn.runtime import settings
 from aclnn.runtime.executor import Executor
 from aclnn.runtime.plan import make_plan
 
-PASS, FAIL, RAN, SKIPPED, ERROR = "pass", "FAIL", "ran", "skipped", "error"  # RAN: and was not checked
+PASS, FAIL, SKIPPED, ERROR = "pass", "FAIL", "skipped", "error"
+RAN, BROKEN = "ran", "broken"  # and was not checked; and the failure is our own
 STEADY = 0.2  # seconds of repeated runs that give a quick case a steady time
 
 
@@ -43,7 +45,9 @@ class Trial:
 
     @property
     def verdict(self) -> str:
-        return ERROR if self.error is not None else verdict_of(self.judged)
+        if self.error is not None:
+            return ERROR if exits.of(self.error.code) == exits.BAD_INPUT else BROKEN
+        return verdict_of(self.judged)
 
 
 def worst_of(judged: list[Judged]) -> float:
@@ -70,8 +74,8 @@ def try_case(case: Case, *, check: bool, seed: int = 0, engine: str | None = Non
         _run_afresh(executor, trial.arrays, trial.given)
         if check:
             trial.judged = judge(case.op, case.call, trial.arrays, trial.given)
-    except AclnnError as error:
-        trial.error = error
+    except Exception as error:  # one row that breaks must not take the others with it
+        trial.error = ours(error)
     return trial
 
 
