@@ -10,7 +10,7 @@ import aclnn
 from aclnn.base.geometry import Array
 from aclnn.contract.cases import Case, fill, kept, views
 from aclnn.golden.sound import Judged, judge
-from aclnn.runtime import again
+from aclnn.runtime import scratch
 
 FENCE, MARK = 2**16, 77
 
@@ -22,11 +22,12 @@ def call(case: Case, filled: dict[str, Any], **settings: Any) -> Any:
     out = tuple(filled[a.name] for a in case.op.fresh) or None
     plan = operator._plan(given, out, case.product, engine, repeatable=False)
     memory = np.full(plan.workspace_size + 2 * FENCE, MARK, np.uint8)
-    again._kept.memory = memory[FENCE:-FENCE]  # what this thread's next functional call takes
+    scratch.clear()
+    scratch.give_back(memory[FENCE:-FENCE])  # what the next functional call takes
     try:
         result = operator._call(given, out, case.product, engine)
     finally:
-        again._kept.memory = None
+        scratch.clear()
     assert (memory[:FENCE] == MARK).all(), f"{plan.kernel} wrote before its workspace"
     assert (memory[-FENCE:] == MARK).all(), f"{plan.kernel} wrote behind its workspace"
     return result

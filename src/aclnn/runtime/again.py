@@ -7,7 +7,6 @@ dtypes, shapes, strides and attributes decided: plain numpy arrays or torch tens
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -15,15 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aclnn.base.adopt import to_torch
-from aclnn.base.dtype import BFLOAT16, UINT8
+from aclnn.base.dtype import BFLOAT16
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import Placement, TensorSpec
 from aclnn.contract.model import HIDDEN, Op
-from aclnn.runtime.executor import VERBOSE, allocator, new_memory
+from aclnn.runtime import scratch
+from aclnn.runtime.executor import VERBOSE, allocator
+from aclnn.runtime.idle import idle_runs
 from aclnn.runtime.plan import Plan, plan_cache
 from aclnn.runtime.settings import context
 
-MOST_SCRATCH = 2**28  # bytes that a thread keeps: to map 150 MB anew took a fifth of the LSTM that needed them
 _LISTS = (list, tuple)
 LONG_WAY: tuple[bool, Any] = False, None
 """What attempt() answers to a call that it does not take."""
@@ -163,7 +163,12 @@ class Short:
     def _call_any(self, arrays: Sequence[Any]) -> Any:
         plan, views = self._plan, [*arrays, *(new() for new in self._outputs)]
         given = views if self._order is None else [views[i] if i >= 0 else None for i in self._order]
-        plan.run(scratch_of(plan.op, self._room) if self._room else None, *given)
+        if self._room:
+            block = scratch.take(plan.op, self._room)
+            plan.run(block, *given)
+            scratch.give_back(block)
+        else:
+            plan.run(None, *given)
         results = self._as_torch(views[len(arrays) :]) if self._to_torch else views[len(arrays) :]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -189,26 +194,8 @@ def _has_zero_of_two_signs(op: Op, attributes: Sequence[Any]) -> bool:
     return any(a.kind == "scalar" and isinstance(v, (float, np.floating)) and v == 0 for a, v in pairs)
 
 
-class _Kept(threading.local):
-    memory: Array | None = None
-
-
-_kept = _Kept()
-
-
-def scratch_of(op: Op, room: int) -> Array | None:
-    """Scratch for one functional call: the same again and again on each thread, unless it is very large."""
-    if room == 0:
-        return None
-    if room > MOST_SCRATCH:
-        return new_memory(op, "workspace", (room,), UINT8)
-    if _kept.memory is None or _kept.memory.size < room:
-        _kept.memory = None  # before there is more
-        _kept.memory = new_memory(op, "workspace", (room,), UINT8)
-    return _kept.memory
-
-
 def clear() -> None:
-    """Forgets all plans and calls, and gives back the scratch that this thread keeps."""
+    """Forgets all plans and calls, and gives back the scratch and the runs that were kept for them."""
     plan_cache.clear()
-    _kept.memory = None
+    idle_runs.clear()
+    scratch.clear()

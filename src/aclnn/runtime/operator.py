@@ -23,8 +23,8 @@ from aclnn.contract.call import Call, Value
 from aclnn.contract.check import check
 from aclnn.contract.expr import Expr
 from aclnn.contract.model import BY_VALUE, Arg, Op
-from aclnn.runtime import settings
-from aclnn.runtime.again import Glimpse, remember, scratch_of
+from aclnn.runtime import scratch, settings
+from aclnn.runtime.again import Glimpse, remember
 from aclnn.runtime.executor import VERBOSE, Executor, check_addresses, check_values, new_memory, parameter, report
 from aclnn.runtime.plan import Plan, make_plan, plan_cache
 
@@ -57,10 +57,11 @@ class Operator:
         views = [v if used else None for v, used in zip(binding.views(), plan.taking_part, strict=True)]
         if out is not None:
             check_addresses(self.op, views)
-        scratch = scratch_of(self.op, plan.workspace_size)
         planned = time.perf_counter()
         check_values(plan, views)
-        plan.run(scratch, *views)
+        block = scratch.take(self.op, plan.workspace_size)
+        plan.run(block, *views)
+        scratch.give_back(block)
         remember(seen, plan)
         if VERBOSE:
             report(plan, (planned - start) * 1e6, (time.perf_counter() - planned) * 1e6)

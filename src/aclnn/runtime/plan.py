@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from aclnn import ops
+from aclnn.base.once import ProcessLock
 from aclnn.base.status import AclnnError, Status, invalid, reason
 from aclnn.base.tensor import Placement
 from aclnn.contract.call import Call
@@ -20,12 +20,13 @@ from aclnn.contract.model import Arg, Op
 from aclnn.contract.rules import Descending
 from aclnn.kernels import floating
 from aclnn.kernels.registry import Kernel, Prepared, Refusal, Run, kernels_of
+from aclnn.runtime.idle import Cell, idle_runs
 from aclnn.runtime.reference import reference_kernel
 
 log = logging.getLogger("aclnn")
 
 MOST_SHORT = 256  # calls remembered with what they run on
-MOST_IDLE = 2  # runs that a plan keeps for the next functional calls
+MOST_IDLE = 2  # runs that one plan keeps for the next functional calls
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,23 +44,33 @@ class Plan:
         return self.prepared.workspace_size
 
     @cached_property
-    def _idle(self) -> list[Run]:
+    def _idle(self) -> list[Cell]:
         return []
 
     def run(self, *given: Any) -> None:
         """Runs the kernel on scratch and tensors. Whatever it raises becomes a code.
 
-        A run that has ended well is kept for the next call: to make one takes 0.1 ms, and its first call as much again.
+        A run that has ended well is kept for the next call. A call inside this one, or on another thread, has another.
         """
         idle = self._idle
         try:
-            run = idle.pop()  # nobody else has it now
-        except IndexError:
-            made = self.prepared.instantiate()
-            run = getattr(made, "function", None) or made
-        guarded(self, run, *given)
+            (run,) = cell = idle.pop()  # nobody else has it now
+        except (IndexError, ValueError):  # there is none, or its cell was emptied meanwhile
+            run = self._new_run()
+            cell = idle_runs.cell(run)
+        try:
+            guarded(self, run, *given)
+        except BaseException:
+            cell.clear()
+            raise
         if len(idle) < MOST_IDLE:
-            idle.append(run)
+            idle.append(cell)
+        else:
+            cell.clear()
+
+    def _new_run(self) -> Run:
+        made = self.prepared.instantiate()
+        return getattr(made, "function", None) or made
 
     @cached_property
     def taking_part(self) -> tuple[bool, ...]:
@@ -187,45 +198,45 @@ class CacheInfo(NamedTuple):
 
 
 class PlanCache:
-    """A bounded cache, least recently used out first; safe to share between threads."""
+    """A bounded cache, least recently used out first; safe to share between threads, and to enter again."""
 
     def __init__(self, limit: int = 1024):
         self._limit = limit
+        self._lock = ProcessLock()
         self.start_afresh()
 
     def start_afresh(self) -> None:
         self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
         self.short: dict[Hashable, Any] = {}  # runtime/again.py reads it, and counts its hits, without the lock
         self.hits = self._misses = 0
-        self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
-        with self._lock:
+        with self._lock():
             plan = self._plans.get(key)
             if plan is not None:
                 self._plans.move_to_end(key)
                 self.hits += 1
                 return plan
             self._misses += 1
-        plan = make()  # outside the lock: a plan may take long, and may raise
-        with self._lock:
-            self._plans[key] = plan
+        plan = make()  # outside the lock: a plan may take long, and may raise; two threads may both make it
+        with self._lock():
+            plan = self._plans.setdefault(key, plan)
             while len(self._plans) > self._limit:
                 self._plans.popitem(last=False)
         return plan
 
     def remember(self, key: Hashable, short: Any) -> None:
-        with self._lock:
+        with self._lock():
             if len(self.short) >= MOST_SHORT:
                 self.short.clear()
             self.short[key] = short
 
     def info(self) -> CacheInfo:
-        with self._lock:
+        with self._lock():
             return CacheInfo(self.hits, self._misses, len(self._plans), self._limit)
 
     def clear(self) -> None:
-        with self._lock:
+        with self._lock():
             self._plans.clear()
             self.short.clear()
             self.hits = self._misses = 0
@@ -233,5 +244,5 @@ class PlanCache:
 
 plan_cache = PlanCache()
 if hasattr(os, "register_at_fork"):
-    # Whoever held the lock stayed in the parent, and so did the threads that some of the plans count on.
+    # The threads that some of the plans count on stayed in the parent, and so did whoever was changing the cache.
     os.register_at_fork(after_in_child=plan_cache.start_afresh)
