@@ -59,10 +59,12 @@ def lstm(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """An LSTM over padded sequences: the states of the top layer, the last hidden and the last cell states.
 
-    The seven lists for the backward are kept only if there will be one.
+    The seven lists for the backward are kept only if there will be one. A trace is called with gradients or without,
+    whatever it was made with.
     """
     tensors = [input, *params, *(hx or ()), batch_sizes]
-    train = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    may_have_gradients = torch.is_grad_enabled() or torch.jit.is_tracing()
+    train = may_have_gradients and any(t is not None and t.requires_grad for t in tensors)
     output, hy, cy, *_ = call(
         "lstm",
         tensors,

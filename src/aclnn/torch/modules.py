@@ -197,7 +197,7 @@ class LSTMCell(nn.LSTMCell):
             states = None if hx is None else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
             hy, cy = self.forward(input.unsqueeze(0), states)
             return hy.squeeze(0), cy.squeeze(0)
-        nothing = torch.zeros(len(input), self.hidden_size, dtype=input.dtype, device=input.device)
+        nothing = torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
         h, c = (nothing, nothing) if hx is None else hx
         gates, hidden_gates = functional.linear(input, self.weight_ih), functional.linear(h, self.weight_hh)
         biases = (self.bias_ih, self.bias_hh) if self.bias else (None, None)
