@@ -121,7 +121,8 @@ const void* Arg::create() {
 }
 
 void Arg::destroy() const {
-  if (borrowed != nullptr || is_null) return;
+  const bool is_piece = kind == Kind::tensor && !pieces.empty();
+  if (is_null || borrowed != nullptr || (is_piece && pieces[0].borrowed != nullptr)) return;  // not ours to destroy
   destroy_object(kind, handle);
 }
 
