@@ -1,4 +1,4 @@
-"""Cold starts through C: fresh processes, first calls from several threads at once, with the bits of Python."""
+"""Cold starts through C: fresh processes whose first calls come from several threads, with the bits of Python."""
 
 from __future__ import annotations
 
