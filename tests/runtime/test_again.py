@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import aclnn
+from aclnn.base import dtype as dtypes
 from aclnn.runtime.plan import plan_cache
 
 X = np.array([[-2.0, -0.5], [0.0, 1.5]], np.float32)
@@ -75,17 +78,59 @@ def test_equal_numbers_of_other_types_are_other_calls() -> None:
         elu(is_result=1.0)
 
 
-def test_zeros_of_both_signs_take_the_long_way() -> None:
-    for kind in (float, np.float32, np.float64):
-        for _ in range(2):
-            assert np.signbit(elu(alpha=kind(0.0), g=np.ones((2, 2), np.float32)))[0, 0] == np.False_
-            assert np.signbit(elu(alpha=kind(-0.0), g=np.ones((2, 2), np.float32)))[0, 0] == np.True_
+SIGNED = [float, *(d.numpy.type for d in dtypes.ALL if d.numpy is not None and d.name.startswith(("float", "bf")))]
+HOLDERS = [lambda kind, zero: kind(zero), lambda kind, zero: np.array(zero, kind)]
+
+
+@pytest.mark.parametrize("kind", SIGNED, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("hold", HOLDERS, ids=["scalar", "0-d array"])
+@pytest.mark.parametrize("signs", [(1, -1), (-1, 1)])
+def test_zeros_of_both_signs_are_two_calls(kind: Any, hold: Any, signs: tuple[int, int]) -> None:
+    ones = np.ones((2, 2), np.float32)
+    for sign in signs * 2:
+        try:
+            found = elu(alpha=hold(kind, sign * 0.0), g=ones)
+        except aclnn.AclnnError:  # a type that the contract does not take
+            assert kind not in (float, np.float32, np.float16, ml_dtypes.bfloat16)
+        else:
+            assert bool(np.signbit(found)[0, 0]) == (sign < 0)
     assert remembered() == 0
 
 
-def test_nan_attributes_are_right_every_time() -> None:
-    for _ in range(3):
-        assert np.isnan(elu(alpha=float("nan"))[0]).all()
+class Changing(int):
+    """A number that is equal to all others, and is another one every time."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+def test_what_only_claims_to_be_equal_takes_the_long_way() -> None:
+    for value in (Changing(2), Changing(3)):
+        expected = elu(alpha=int(value)).tobytes()
+        assert elu(alpha=value).tobytes() == expected
+    x, w = np.ones((1, 2, 5, 5), np.float32), np.ones((3, 2, 3, 3), np.float32)
+    aclnn.convolution(x, w, None, Pair(1, 1), 0, 1, False, 0, 1, 0)
+    with pytest.raises(aclnn.AclnnError, match="integer"):
+        aclnn.convolution(x, w, None, Pair(True, True), 0, 1, False, 0, 1, 0)
+    for odd in (Decimal(1), Fraction(1), 10**400, "1"):
+        for _ in range(2):
+            with pytest.raises(aclnn.AclnnError, match="alpha"):
+                elu(alpha=odd)
+
+
+def test_nan_attributes_are_right_every_time_and_not_remembered() -> None:
+    for nan in (float("nan"), float("nan"), np.float32("nan"), ml_dtypes.bfloat16("nan")):
+        for _ in range(2):
+            assert np.isnan(elu(alpha=nan)[0]).all()
+    assert remembered() == 0
 
 
 def test_contexts_are_part_of_the_call() -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from aclnn.base import dtype as dtypes
 from aclnn.base.adopt import to_torch
 from aclnn.base.dtype import BFLOAT16
 from aclnn.base.geometry import Array
@@ -183,15 +184,28 @@ def remember(seen: Glimpse | None, plan: Plan) -> None:
         return
     arrays = (t for t in _flat(seen.tensors) if type(t) is np.ndarray)
     copied = any(step % a.itemsize for a in arrays for step in a.strides)
-    if not copied and not _has_zero_of_two_signs(plan.op, seen.attributes):
+    if not copied and _say_all(plan.op, seen.attributes):
         plan_cache.remember(seen.key, Short(plan, seen.tensors))
 
 
-def _has_zero_of_two_signs(op: Op, attributes: Sequence[Any]) -> bool:
-    """Whether a factor is 0 or −0, which would be one key; a probability, of kind double, has no sign."""
+_OF_NUMPY = [d.numpy.type for d in dtypes.ALL if d.numpy is not None]
+_EXACT = frozenset({bool, int, type(None), *(t for t in _OF_NUMPY if issubclass(t, (np.bool_, np.integer)))})
+_SIGNED_ZEROS = frozenset({float, *_OF_NUMPY}) - _EXACT
+
+
+def _say_all(op: Op, attributes: Sequence[Any]) -> bool:
+    """Whether attributes of the same types that are equal to these are the same to an operator."""
     args = (a for a in op.inputs if not a.is_tensor and a.python != HIDDEN)
-    pairs = zip(args, attributes, strict=True)
-    return any(a.kind == "scalar" and isinstance(v, (float, np.floating)) and v == 0 for a, v in pairs)
+    return all(_says_all(v, a.kind == "scalar") for a, v in zip(args, attributes, strict=True))
+
+
+def _says_all(value: Any, has_sign: bool) -> bool:
+    """NaN is equal to nothing, and 0 to −0, which matters to a factor but not to a probability, of kind double. Of
+    other types than these nobody knows what is equal."""
+    kind = type(value)
+    if kind in _LISTS:
+        return all(type(v) in _EXACT for v in value)
+    return kind in _EXACT or (kind in _SIGNED_ZEROS and bool(value == value and (value != 0 or not has_sign)))
 
 
 def clear() -> None:
