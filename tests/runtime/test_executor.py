@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from typing import Any
 
 import ml_dtypes
@@ -244,3 +245,26 @@ def test_large_outputs_begin_a_cache_line(dtype: Any) -> None:
     for out in (planned, *(aclnn.elu_backward(x, 1.0, 1.0, 1.0, False, x) for _ in range(2))):
         assert out.ctypes.data % LINE == 0
         assert (out.shape, out.dtype, out.flags.c_contiguous, out.flags.writeable) == (x.shape, x.dtype, True, True)
+
+
+def test_a_run_inside_the_run_of_the_same_executor_is_refused() -> None:
+    """As the handler of a signal would make it: it must neither wait for itself nor write into the outer run."""
+    refusals: list[aclnn.AclnnError] = []
+
+    def run(workspace: Any, *tensors: Any) -> None:
+        try:
+            executor.run()
+        except aclnn.AclnnError as error:
+            refusals.append(error)
+
+    made = plan().plan
+    inside = Plan(made.op, made.call, "test", (), Prepared(lambda: run))
+    executor = Executor(inside, [X, X, np.empty(4, np.float32)], repeatable=True)
+    for _ in range(2):
+        executor.run()
+    assert [e.code for e in refusals] == [561000] * 2
+    assert "at work on this very thread" in refusals[0].message
+
+
+def test_executors_are_in_no_registry_whose_callbacks_could_swallow_an_interrupt() -> None:
+    assert not weakref.getweakrefs(plan())

@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -32,7 +31,7 @@ LARGE = 2**19  # bytes of memory that begin a line: vectors that cross two are s
 
 VERBOSE = os.environ.get("ACLNN_VERBOSE", "") not in ("", "0")
 
-_live: weakref.WeakSet[Executor] = weakref.WeakSet()
+_home = object()  # this process
 
 
 class Executor:
@@ -44,15 +43,10 @@ class Executor:
         self.result = result  # what a functional call would return: the outputs in the caller's kind of array
         self._views = list(views)
         self._run = plan.prepared.instantiate()
-        self._used = False
+        self._claims = [None]  # taken by the run of an executor that runs once
         self._again: tuple[Any, Job] | None = None  # a workspace, and the job that was checked and ran with it
         self._plan_us = plan_us
-        self._make_locks()
-        _live.add(self)
-
-    def _make_locks(self) -> None:
-        self._claiming = threading.Lock()
-        self._one_at_a_time = threading.Lock()
+        self._settle()
 
     @property
     def workspace_size(self) -> int:
@@ -78,20 +72,36 @@ class Executor:
         op = self.plan.op
         if stream is not None and not isinstance(stream, Stream):
             raise parameter(op, f"stream is {kind_of(stream)}; it must be an aclnn.Stream or None", "stream")
-        self._refuse_second_run()
+        if not self._claims:
+            raise self._second_run()
         scratch = _scratch(op, workspace, self.workspace_size)
         views = self._bound_views()
         check_addresses(op, views, scratch)
-        with self._claiming:  # of two threads that come at once, one runs
-            self._refuse_second_run()
-            job = partial(execute, self.plan, self._run, scratch, views)
-            if stream is not None:
-                stream.submit(lambda: self._execute(job))
-            self._used = True
-            self._again = (workspace, self._bound(scratch, views) or job) if self.repeatable else None
+        job = partial(execute, self.plan, self._run, scratch, views)
+        if self.repeatable:
+            self._again = workspace, self._bound(scratch, views) or job
+        else:
+            self._claim()
         if stream is None:
             self._execute(job)
+        else:
+            self._submit(stream, job)
         return self.result
+
+    def _claim(self) -> None:
+        """Of two that come at once, one runs: taking is a single step."""
+        try:
+            self._claims.pop()
+        except IndexError:
+            raise self._second_run() from None
+
+    def _submit(self, stream: Stream, job: Job) -> None:
+        try:
+            stream.submit(lambda: self._execute(job))
+        except AclnnError:  # refused; after an interrupt it may be on the stream, and stays claimed
+            if not self.repeatable:
+                self._claims.append(None)
+            raise
 
     def _bound(self, scratch: Array | None, views: list[Any]) -> Job | None:
         """The same job without what need not be done again, if the kernel offers that."""
@@ -100,10 +110,9 @@ class Executor:
             return None
         return partial(guarded, self.plan, bind(scratch, *views))
 
-    def _refuse_second_run(self) -> None:
-        if self._used and not self.repeatable:
-            text = "this executor has already run; plan(…, repeatable=True) makes one that may run again"
-            raise inner(self.plan.op, text)
+    def _second_run(self) -> AclnnError:
+        text = "this executor has already run; plan(…, repeatable=True) makes one that may run again"
+        return inner(self.plan.op, text)
 
     def set_address(self, name: str, array: Any, index: int | None = None) -> None:
         """Exchanges the memory of a tensor (of element `index`, for a list) for memory of the same spec."""
@@ -163,12 +172,29 @@ class Executor:
     def _bound_views(self) -> list[Any]:
         return [v if used else None for v, used in zip(self._views, self.plan.taking_part, strict=True)]
 
+    def _settle(self) -> None:
+        """What belongs to this process: whoever was at work when it was forked off stayed in the parent."""
+        self._home = _home
+        self._one_at_a_time = threading.RLock()
+        self._at_work = False
+
     def _execute(self, job: Job) -> None:
+        if self._home is not _home:  # as ProcessLock does, 0.1 µs sooner, which is a tenth of a small run
+            self._settle()
         with self._one_at_a_time:
-            start = time.perf_counter() if VERBOSE else 0.0
-            job()
-            if VERBOSE:
-                report(self.plan, self._plan_us, (time.perf_counter() - start) * 1e6)
+            if self._at_work:  # a second run would take the workspace and the outputs from under the first
+                text = "this executor is at work on this very thread; a call inside its run needs one of its own"
+                raise inner(self.plan.op, text)
+            self._at_work = True
+            try:
+                self._timed(job) if VERBOSE else job()
+            finally:
+                self._at_work = False
+
+    def _timed(self, job: Job) -> None:
+        start = time.perf_counter()
+        job()
+        report(self.plan, self._plan_us, (time.perf_counter() - start) * 1e6)
 
 
 def execute(plan: Plan, run: Any, scratch: Array | None, views: Views) -> None:
@@ -312,8 +338,8 @@ def _signature(plan: Plan, arg: Arg) -> str:
 
 
 def _after_fork() -> None:
-    for executor in list(_live):  # whoever held a lock stayed in the parent
-        executor._make_locks()
+    global _home
+    _home = object()
 
 
 if hasattr(os, "register_at_fork"):
