@@ -21,16 +21,14 @@ from tests.doors.toolchain import needs_compiler
 X = np.linspace(-2, 2, 64, dtype=np.float32)
 
 
-def end_thread(thread: threading.Thread) -> None:
+def end_thread(ident: int) -> None:
     """Raises SystemExit in another thread, as debuggers and notebooks do to end one."""
-    assert thread.ident is not None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(SystemExit))
 
 
-def worker_of(stream: aclnn.Stream) -> threading.Thread:
-    found = stream._queue._worker
-    assert found is not None
-    return found
+def worker_of(stream: aclnn.Stream) -> int:
+    assert stream._queue.worker
+    return stream._queue.worker
 
 
 def test_a_worker_that_is_ended_at_work_is_reported_and_what_is_queued_is_done() -> None:
