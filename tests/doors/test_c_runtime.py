@@ -41,14 +41,16 @@ def exits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_program(PROGRAMS / "exits.cpp", tmp_path_factory.mktemp("exits"))
 
 
-@pytest.mark.parametrize("mode", WAYS_TO_LEAVE)
+@pytest.mark.parametrize("mode", [*WAYS_TO_LEAVE, "fork_anywhere"])
 def test_the_process_ends_as_it_asked(mode: str, exits: Path) -> None:
     ended = run_program([exits, mode])
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, "", "")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", ["in_flight", "freed_in_flight", "exit_from_another_thread", "static_destructor"])
+@pytest.mark.parametrize(
+    "mode", ["in_flight", "freed_in_flight", "exit_from_another_thread", "static_destructor", "fork_anywhere"]
+)
 def test_the_process_ends_as_it_asked_every_time(mode: str, exits: Path) -> None:
     assert [run_program([exits, mode]).returncode for _ in range(20)] == [7] * 20
 
