@@ -248,6 +248,11 @@ def test_the_same_file_twice_is_compared_once(tmp_path: Path) -> None:
 
 
 def test_names_that_are_said_twice(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as packed:
+        for name in ("__case__", "__case__.npy"):
+            packed.writestr(name, npy(np.array("{}")))
+    with pytest.raises(aclnn.AclnnError, match="it has two arrays named __case__"):
+        containers.read(tmp_path / "x.npz")
     entry = '"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}'
     header = f"{{{entry}, {entry}}}".encode()
     (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))

@@ -74,7 +74,7 @@ def _read_npz(source: Opened) -> Contents:
     packed = Archive(source)
     for member in packed.members:
         name = member.filename.removesuffix(".npy")
-        if name in arrays:
+        if name in arrays or (name == CASE_KEY and case is not None):
             raise ValueError(f"it has two arrays named {name}")
         array = _read_member(packed, member)
         if name == CASE_KEY:
