@@ -93,7 +93,8 @@ def python(program: str, *arguments: str, **more: Any) -> subprocess.CompletedPr
 
 
 INTERRUPTED = """
-import _thread, threading, sys
+import _thread, signal, threading, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent such as nohup may have had it ignored
 import numpy as np
 import aclnn
 x = np.ones((64, 64, 64, 64), np.float32)
