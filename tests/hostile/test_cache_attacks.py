@@ -187,7 +187,8 @@ if os.geteuid() == 0:
     os.setuid(int(sys.argv[1]))
 exchange, one, other = ctypes.CDLL(None).renameat2, *map(os.fsencode, sys.argv[2:])
 assert exchange(-100, one, -100, other, 2) == 0
-while True:
+parent = os.getppid()
+while os.getppid() == parent:  # whoever is killed leaves no attacker behind
     exchange(-100, one, -100, other, 2)
 """
 
