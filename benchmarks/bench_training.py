@@ -34,7 +34,12 @@ def _step(batch: int, swapped: bool) -> Call:
     if swapped:
         aclnn.torch.swap(model)
     run, (given,) = example.Run("", model, torch.float32), example.batches(1, batch)
-    return lambda: run.step(*given)
+
+    def step() -> float:
+        run.step(*given)
+        return run.losses[-1]
+
+    return step
 
 
 def _example() -> ModuleType:

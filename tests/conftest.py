@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections import Counter
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # One worker per core: the libraries we compare with stay on one thread, our own kernels keep their two.
@@ -36,5 +37,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """One line per reason for which tests did not run, or fail as is known: a green run must not hide them."""
+    for kind in ("skipped", "xfailed"):
+        reasons = Counter(_reason(report) for report in terminalreporter.stats.get(kind, ()))
+        for reason, count in reasons.most_common():
+            terminalreporter.write_line(f"{kind}: {count} {'test' if count == 1 else 'tests'}: {reason}")
     if "not torch" in config.getoption("-m") or not HAS_TORCH:
         terminalreporter.write_line("not run: the tests against PyTorch, the independent reference, and of its door")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", "")
+    return str(said).removeprefix("Skipped: ").removeprefix("reason: ")

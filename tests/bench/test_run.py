@@ -109,8 +109,11 @@ def test_every_tiny_call_runs(name: str) -> None:
 @pytest.mark.torch
 def test_a_training_step_learns() -> None:
     training: Any = importlib.import_module("benchmarks.bench_training")
-    for maker in training.makers({"batch": 2}, FLOAT32, True).values():
-        maker()()
+    for name, maker in training.makers({"batch": 8}, FLOAT32, True).items():
+        step = maker()
+        losses = [step() for _ in range(5)]  # of one batch, again and again
+        assert losses == sorted(losses, reverse=True), name
+        assert losses[-1] < 0.95 * losses[0], name
 
 
 def test_comparing_files_has_a_time_and_a_peak() -> None:

@@ -55,11 +55,6 @@ def test_the_pages_list_what_is_not_run(lang: str) -> None:
     assert lang == "zh" or rows == NOT_RUN
 
 
-@pytest.mark.parametrize(("what", "why"), NOT_RUN.items(), ids=NOT_RUN)
-def test_not_run(what: str, why: str) -> None:
-    pytest.skip(why)
-
-
 def module_info(name: str) -> Any:
     from torch.testing._internal.common_modules import module_db
 

@@ -61,10 +61,12 @@ def test_a_repeatable_executor_runs_any_number_of_times_and_addresses_may_be_exc
 
 
 def test_strides_of_axes_of_length_one_do_not_matter_for_an_address() -> None:
-    x, other = np.ones((1, 4), np.float32), np.ones((5, 4), np.float32)[::5]
-    executor = aclnn.elu_backward.plan(x, *ONES, True, x, repeatable=True)
+    x, out = np.ones((1, 4), np.float32), np.full((1, 4), np.nan, np.float32)
+    other = np.arange(20, dtype=np.float32).reshape(5, 4)[::5]
+    executor = aclnn.elu_backward.plan(x, *ONES, True, x, out=out, repeatable=True)
     executor.set_address("grad_output", other)
     executor.run()
+    assert out.tolist() == [[0, 1, 2, 3]]
 
 
 def test_work_in_flight_keeps_the_addresses_it_was_given() -> None:
