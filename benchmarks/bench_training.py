@@ -37,7 +37,7 @@ def _step(batch: int, swapped: bool) -> Call:
 
     def step() -> float:
         run.step(*given)
-        return run.losses[-1]
+        return float(run.losses[-1])
 
     return step
 
