@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,15 @@ from aclnn.golden.standards import STANDARDS
 from aclnn.golden.table import parse
 from aclnn.golden.terminal import WIDTH, as_text, render
 
+Out = Annotated[
+    list[Path] | None,
+    typer.Option("-o", "--out", help="A report: .html, .csv, .json, .xml (JUnit), .xlsx, or a folder. Repeatable."),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", help="An output to compare, others may be missing. Repeatable; default: all."),
+]
+
 
 def compare(
     target: Annotated[
@@ -29,10 +39,7 @@ def compare(
     golden: Annotated[
         Path | None, typer.Option("-gp", "--golden", help="A golden to compare with; without it one is computed.")
     ] = None,
-    out: Annotated[
-        list[Path] | None,
-        typer.Option("-o", "--out", help="A report: .html, .csv, .json, .xml (JUnit), .xlsx, or a folder. Repeatable."),
-    ] = None,
+    out: Out = None,
     standard: Annotated[str, typer.Option(help=f"The accuracy standard: {', '.join(STANDARDS)}.")] = "mixed",
     strict: Annotated[
         bool, typer.Option("--strict", help="The exit code follows soundness, not the standard.")
@@ -48,10 +55,7 @@ def compare(
     shape: Annotated[str | None, typer.Option(help="The shape of a .bin file, such as 2x3x4.")] = None,
     product: Annotated[str | None, typer.Option(help="The product to check against.")] = None,
     hints: Annotated[bool, typer.Option(help="Find out why a wrong result is wrong.")] = True,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", help="An output to compare, others may be missing. Repeatable; default: all."),
-    ] = None,
+    only: Only = None,
     lang: Annotated[Lang, typer.Option("--lang", help="Language: en or zh.")] = Lang.en,
 ) -> None:
     """Compares an NPU result with the float64 reference of its own inputs, or with a golden.
@@ -66,18 +70,8 @@ def compare(
         raise invalid("--arg needs --op: without an operator nobody knows what it means.")
     arguments = given_arguments(ops.find(op), arg or []) if op else {}
     sizes = None if shape is None else _sizes(shape)
-    found = compare_(
-        target,
-        golden,
-        dtype,
-        standard,
-        op=op,
-        arguments=arguments,
-        product=product,
-        shape=sizes,
-        hints=hints,
-        only=only or None,
-    )
+    said = partial(compare_, op=op, arguments=arguments, product=product, shape=sizes)
+    found = said(target, golden, dtype, standard, hints=hints, only=only or None)
     for path in out or ():
         for written in found.save(path, lang.value):
             say(f"report: {written}" if lang is Lang.en else f"报告：{written}")
