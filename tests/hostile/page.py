@@ -22,6 +22,10 @@ FUZZ = {
     "en": ("seconds", "operator calls", "computed, nothing found", "refused with a sentence", "other answers"),
     "zh": ("秒", "算子调用", "已计算，未发现问题", "拒绝并有说明", "其他应答"),
 }
+INTERRUPTS = {
+    "en": ("interrupts", "processes", "hangs", "other faults"),
+    "zh": ("中断", "进程", "挂起", "其他故障"),
+}
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -46,6 +50,11 @@ def fuzz(lang: str) -> str:
     return table(FUZZ[lang], list(row.values()))
 
 
+def interrupts(lang: str) -> str:
+    (row,) = rows_of("interrupts.csv")
+    return table(INTERRUPTS[lang], list(row.values()))
+
+
 def table(heads: tuple[str, ...], figures: list[object]) -> str:
     lines = (f"| {head} | {figure} |" for head, figure in zip(heads, figures, strict=True))
     return "\n".join(["| | |", "|---|---:|", *lines, ""])
@@ -53,7 +62,7 @@ def table(heads: tuple[str, ...], figures: list[object]) -> str:
 
 def written(text: str, lang: str) -> str:
     """The page with every marked part made anew."""
-    parts = {"soak": soak, "fuzz": fuzz}
+    parts = {"soak": soak, "fuzz": fuzz, "interrupts": interrupts}
     return MARKED.sub(lambda found: found[1] + parts[found[2]](lang) + found[3], text)
 
 

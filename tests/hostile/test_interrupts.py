@@ -1,4 +1,4 @@
-"""Streams survive an interrupt wherever the interpreter may deliver one: nothing hangs, no job is lost unsaid or twice."""
+"""Streams survive an interrupt wherever one may be delivered: nothing hangs, no job is lost unsaid or run twice."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from functools import cache
+from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.hostile import interrupts
 def checkpoints(code: CodeType) -> frozenset[int]:
     """Where interrupts are delivered: behind calls and the beginning of functions, and where loops begin again."""
     found, steps = set(), list(dis.get_instructions(code))
-    for step, following in zip(steps, steps[1:], strict=False):
+    for step, following in pairwise(steps):
         if step.opname.startswith("CALL") or step.opname == "RESUME":
             found.add(following.offset)
         if step.opname.startswith("JUMP_BACKWARD") or step.opname.startswith("POP_JUMP_BACKWARD"):
