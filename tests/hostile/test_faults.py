@@ -164,6 +164,40 @@ def test_children_forked_while_others_compute_compute_too(engine: str) -> None:
     assert ended.stdout == "done\n", ended.stderr
 
 
+AFTER_FORK = """
+import os, sys
+import numpy as np
+import aclnn
+from aclnn import ops
+from aclnn.contract.cases import fill
+def plans():
+    for op in ops.all_ops():
+        case = list(ops.cases(op))[-1]
+        filled = fill(case)
+        given = {a.name: filled[a.name] for a in op.inputs}
+        yield op.name, getattr(aclnn, op.python)._plan(given, None, case.product, "auto", False)
+x, w = np.ones((4, 16, 28, 28), np.float32), np.ones((16, 16, 3, 3), np.float32)
+def convolution():
+    return aclnn.convolution.plan(x, w, None, 1, 1, 1, False, 0, 1, 0)
+before = {name: plan.kernel for name, plan in plans()} | {"large": convolution().kernel}
+x.sum(), aclnn.convolution(x, w, None, 1, 1, 1, False, 0, 1, 0)
+if os.fork() == 0:
+    for name, plan in [*plans(), ("large", convolution())]:
+        if plan.kernel != before[name]:
+            print(name, before[name], plan.explain().replace(chr(10), ";"), flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_after_a_fork_the_plan_says_that_the_fork_is_why_another_kernel_serves() -> None:
+    pytest.importorskip("numba")
+    ended = python(AFTER_FORK)
+    changed = ended.stdout.splitlines()
+    assert any(line.startswith("large onednn") for line in changed), ended.stderr
+    assert all("refused: a fork took oneDNN's threads away" in line for line in changed), changed
+
+
 AT_EXIT = """
 import sys
 import numpy as np

@@ -270,3 +270,15 @@ def test_a_run_inside_the_run_of_the_same_executor_is_refused() -> None:
 
 def test_executors_are_in_no_registry_whose_callbacks_could_swallow_an_interrupt() -> None:
     assert not weakref.getweakrefs(plan())
+
+
+def test_a_kernel_that_cannot_make_its_run_is_a_code() -> None:
+    def fail() -> Any:
+        raise OSError("no threads")
+
+    made = plan().plan
+    broken = Plan(made.op, made.call, "test", (), Prepared(fail))
+    for attempt in (lambda: broken.run(None, X, X, X), lambda: Executor(broken, [X, X, X])):
+        with pytest.raises(aclnn.AclnnError, match="kernel test failed with OSError") as refused:
+            attempt()
+        assert refused.value.code == 561000

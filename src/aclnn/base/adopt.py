@@ -12,7 +12,7 @@ from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import BFLOAT16, DType
 from aclnn.base.geometry import Array
 from aclnn.base.status import invalid
-from aclnn.base.tensor import Tensor, TensorSpec, kind_of, view_at
+from aclnn.base.tensor import Tensor, TensorSpec, is_masked, kind_of, view_at
 
 
 class Adopted(NamedTuple):
@@ -85,7 +85,7 @@ def _torch_memory(value: Any, spec: TensorSpec, name: str) -> Array:
 
 
 def _as_array(value: Any, name: str, writable: bool) -> Array:
-    if isinstance(value, np.ma.MaskedArray):
+    if is_masked(value):
         raise invalid(f"{name} is a masked array; its mask would be ignored, so fill it first.", name)
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)

@@ -11,7 +11,7 @@ import numpy as np
 from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import FLOAT64, INT64, DType
 from aclnn.base.status import AclnnError, invalid
-from aclnn.base.tensor import kind_of
+from aclnn.base.tensor import is_masked, kind_of
 
 _BOOL, _COMPLEX = dtypes.by_name("bool"), dtypes.by_name("complex128")
 
@@ -52,7 +52,7 @@ def scalar(value: Any, dtype: DType | None = None, name: str = "a scalar") -> Sc
 
 
 def _dtype_of(value: Any, name: str) -> DType:
-    if isinstance(value, np.ma.MaskedArray):
+    if is_masked(value):
         raise invalid(f"{name} is masked; it must be a number.")
     if isinstance(value, (np.ndarray, np.generic)) and value.ndim == 0:
         found = dtypes.by_numpy(value.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
+import sys
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -223,6 +224,12 @@ def _format(given: Format | str | None) -> Format:
         shown = repr(given) if isinstance(given, str) else f"of type {type(given).__name__}"
         raise invalid(f"there is no format {shown}; choose one of {', '.join(Format.__members__)}.")
     return found
+
+
+def is_masked(value: object) -> bool:
+    """Whether a value is a masked array. `np.ma` would import numpy.ma: a process forked meanwhile by another thread
+    would have half of it for ever."""
+    return isinstance(value, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ()))
 
 
 def kind_of(value: object) -> str:

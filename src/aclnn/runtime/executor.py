@@ -42,7 +42,7 @@ class Executor:
         self.repeatable = repeatable
         self.result = result  # what a functional call would return: the outputs in the caller's kind of array
         self._views = list(views)
-        self._run = plan.prepared.instantiate()
+        self._run = plan.instantiate()
         self._claims = [None]  # taken by the run of an executor that runs once
         self._again: tuple[Any, Job] | None = None  # a workspace, and the job that was checked and ran with it
         self._plan_us = plan_us

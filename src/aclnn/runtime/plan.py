@@ -6,12 +6,12 @@ import logging
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from aclnn import ops
-from aclnn.base.once import ProcessLock
+from aclnn.base.once import Once, ProcessLock
 from aclnn.base.status import AclnnError, Status, invalid, reason
 from aclnn.base.tensor import Placement
 from aclnn.contract.call import Call
@@ -24,6 +24,8 @@ from aclnn.runtime.idle import Cell, idle_runs
 from aclnn.runtime.reference import reference_kernel
 
 log = logging.getLogger("aclnn")
+
+_imported: Once[str, Any] = Once()  # the kernels of a family: a fork waits, or its child would have half of a module
 
 MOST_SHORT = 256  # calls remembered with what they run on
 MOST_IDLE = 2  # runs that one plan keeps for the next functional calls
@@ -38,14 +40,11 @@ class Plan:
     kernel: str
     refused: tuple[tuple[str, str], ...]  # (kernel, reason) of those that were asked before
     prepared: Prepared
+    _idle: list[Cell] = field(default_factory=list, init=False, repr=False)
 
     @property
     def workspace_size(self) -> int:
         return self.prepared.workspace_size
-
-    @cached_property
-    def _idle(self) -> list[Cell]:
-        return []
 
     def run(self, *given: Any) -> None:
         """Runs the kernel on scratch and tensors. Whatever it raises becomes a code.
@@ -69,8 +68,15 @@ class Plan:
             cell.clear()
 
     def _new_run(self) -> Run:
-        made = self.prepared.instantiate()
+        made = self.instantiate()
         return getattr(made, "function", None) or made
+
+    def instantiate(self) -> Run:
+        """A run of its own for an executor. Whatever a kernel raises becomes a code."""
+        try:
+            return self.prepared.instantiate()
+        except Exception as error:
+            raise failure(self.op, self.kernel, error) from error
 
     @cached_property
     def taking_part(self) -> tuple[bool, ...]:
@@ -166,7 +172,9 @@ def _candidates(op: Op, engine: str) -> list[Kernel]:
     reference = reference_kernel(op)
     if engine == "reference":
         return [reference]
-    registered = kernels_of(op.name, ops.family_of(op))
+    family = ops.family_of(op)
+    _imported.get(family, lambda: kernels_of(op.name, family))
+    registered = kernels_of(op.name, family)
     if engine == "auto":
         return [*registered, reference]
     return [k for k in registered if k.engine == engine]

@@ -1,0 +1,61 @@
+"""Cold starts: the first calls of a process come from four threads at once, and give the bits of one thread alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+MIDDLES = {"python": ["none", "fork", "spawn"], "torch": ["none", "spawn"]}  # PyTorch's own threads survive no fork
+BOTH = [
+    pytest.param(door, middle, marks=pytest.mark.torch if door == "torch" else ())
+    for door, middles in MIDDLES.items()
+    for middle in middles
+]
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder in which a process has left what it compiled."""
+    folder = tmp_path_factory.mktemp("full")
+    for door in ("python", "torch"):
+        lines(door, 1, "none", folder)
+    return folder
+
+
+@cache
+def alone(door: str, folder: Path) -> list[str]:
+    """What a process with one thread says."""
+    return lines(door, 1, "none", folder)
+
+
+def lines(door: str, threads: int, middle: str, folder: Path) -> list[str]:
+    command = [sys.executable, "-m", "tests.hostile.cold", door, str(threads), middle]
+    environment = {**os.environ, "ACLNN_CACHE_DIR": str(folder)}
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=400, env=environment)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    return sorted(set(ended.stdout.splitlines()))
+
+
+@pytest.mark.parametrize(("door", "middle"), BOTH)
+def test_four_threads_first_calls(door: str, middle: str, full: Path) -> None:
+    pytest.importorskip("numba")
+    assert lines(door, 4, middle, full) == alone(door, full)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("door", "middle"), BOTH)
+def test_with_an_empty_cache(door: str, middle: str, full: Path, tmp_path: Path) -> None:
+    assert lines(door, 4, middle, tmp_path / "empty") == alone(door, full)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("door", ["python", pytest.param("torch", marks=pytest.mark.torch)])
+def test_a_hundred_processes(door: str, full: Path) -> None:
+    expected, middles = alone(door, full), MIDDLES[door]
+    wrong = [n for n in range(100) if lines(door, 4, middles[n % len(middles)], full) != expected]
+    assert wrong == []
