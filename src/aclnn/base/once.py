@@ -17,10 +17,15 @@ from typing import Any, Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 Made = TypeVar("Made")
 
-_forks = 0  # between the first process and this one
+_forks = 0
 _gate = threading.RLock()  # held by a fork: nobody begins to make anything
 _makers: dict[int, Any] = {}  # for every thread that ever made something, the lock that it holds while it does
 _held: list[Any] = []  # what the fork under way holds of these
+
+
+def fork_count() -> int:
+    """How many forks lie between the first process and this one."""
+    return _forks
 
 
 class ProcessLock:

@@ -16,9 +16,11 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
+from aclnn.base.once import fork_count
 from aclnn.base.status import AclnnError, Status, invalid, reason
 
 Job = Callable[[], None]
@@ -27,7 +29,6 @@ MOST_JOBS = 65_536  # in a queue: as many kernels on small tensors take 120 MB
 AT_EXIT = 10.0  # seconds for all streams together
 _LOOK_AGAIN = 0.05  # seconds: how long a waiter sleeps whom nobody wakes
 
-_forks = 0  # between the first process and this one
 _at_work: dict[int, _Queue] = {}  # the queues that have, or had, a worker
 _start_thread = _thread.start_new_thread  # threading.Thread waits for its start by Python code
 
@@ -47,10 +48,11 @@ class Stream:
     @property
     def _queue(self) -> _Queue:
         """The queue of this process: a forked child starts afresh, the workers stayed in the parent."""
-        found = self._queues.get(_forks)
+        forks = fork_count()
+        found = self._queues.get(forks)
         if found is None:
-            found = self._queues.setdefault(_forks, _Queue(self))
-            for older in range(_forks):
+            found = self._queues.setdefault(forks, _Queue(self))
+            for older in range(forks):
                 self._queues.pop(older, None)
         return found
 
@@ -238,10 +240,8 @@ class _Queue:
 
     def _wake(self, waiting: deque[Any], now: bool) -> None:
         while now and waiting:
-            try:
+            with suppress(RuntimeError):  # it is awake
                 waiting[0].release()
-            except RuntimeError:  # it is awake
-                pass
             waiting.popleft()
 
 
@@ -277,12 +277,6 @@ def _close_all() -> None:
         print(f"aclnn: {what} left on streams at exit after {AT_EXIT:g} seconds, and dropped.", file=sys.stderr)
 
 
-def _after_fork() -> None:
-    global _forks
-    _forks += 1
-    _at_work.clear()
-
-
 atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_at_work.clear)
