@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import aclnn
 from aclnn.base.dtype import FLOAT32
 from aclnn.kernels import onednn, threads
 from aclnn.kernels.onednn import DST, SRC, WEIGHTS, OneDnnError, any_layout, matmul, strided
@@ -180,3 +181,15 @@ print(len(found), len(set(found)))
 def test_first_calls_of_ten_threads_share_one_library() -> None:
     ended = subprocess.run([sys.executable, "-c", FIRST_CALLS], capture_output=True, text=True)
     assert (ended.stdout, ended.stderr) == ("10 1\n", "")
+
+
+def test_what_is_kept_is_forgotten_and_not_inherited() -> None:
+    made = iter(range(9))
+    recent: Recent[int] = Recent(lambda made: 1)
+    assert [recent.get("a", lambda: next(made)) for _ in range(2)] == [0, 0]
+    aclnn.cache_clear()
+    assert recent.get("a", lambda: next(made)) == 1
+    child = os.fork()
+    if child == 0:
+        os._exit(recent.get("a", lambda: 7))  # not the parent's, which counts on threads of the parent
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from ctypes import c_int, c_void_p
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from aclnn.base.dtype import FLOAT32
-from aclnn.base.once import ProcessLock
+from aclnn.base.once import ProcessLock, fork_count
 from aclnn.kernels import floating, onednn
 from aclnn.kernels.onednn import DST, SCRATCHPAD, SRC, WEIGHTS, Layout, Primitive
+from aclnn.kernels.registry import forgetters
 from aclnn.kernels.strides import LINE, aligned
 from aclnn.kernels.threads import runtime
 
@@ -140,8 +142,10 @@ class Recent(Generic[Made]):
         self._made: OrderedDict[Hashable, Made] = OrderedDict()
         self._steps, self._limit, self._most_steps = steps, limit, most_steps
         self._lock = ProcessLock()
+        _every_recent.add(self)
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        key = fork_count(), key  # what a forked child inherits counts on threads of its parent
         with self._lock():
             if key in self._made:
                 self._made.move_to_end(key)
@@ -156,8 +160,24 @@ class Recent(Generic[Made]):
     def _has_too_many_steps(self) -> bool:
         return len(self._made) > 1 and sum(map(self._steps, self._made.values())) > self._most_steps
 
+    def clear(self) -> None:
+        with self._lock():
+            self._made.clear()
+
     def __len__(self) -> int:
         return len(self._made)
+
+
+_every_recent: weakref.WeakSet[Recent[Any]] = weakref.WeakSet()
+
+
+def forget_programs() -> None:
+    """Lets go of what no executor and no plan uses any longer."""
+    for recent in list(_every_recent):
+        recent.clear()
+
+
+forgetters.append(forget_programs)
 
 
 class _Argument(ctypes.Structure):

@@ -47,6 +47,9 @@ class Kernel(NamedTuple):
 
 _KERNELS: dict[str, list[Kernel]] = {}
 
+forgetters: list[Callable[[], None]] = []
+"""They give back what kernels keep from one plan to the next; `aclnn.cache_clear` calls them."""
+
 
 def kernel(
     op_name: str, name: str, engine: str, **more: Callable[[Call], str | None]

@@ -19,6 +19,7 @@ from aclnn.base.dtype import BFLOAT16
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import Placement, TensorSpec
 from aclnn.contract.model import HIDDEN, Op
+from aclnn.kernels.registry import forgetters
 from aclnn.runtime import scratch
 from aclnn.runtime.executor import VERBOSE, allocator
 from aclnn.runtime.idle import idle_runs
@@ -209,7 +210,9 @@ def _says_all(value: Any, has_sign: bool) -> bool:
 
 
 def clear() -> None:
-    """Forgets all plans and calls, and gives back the scratch and the runs that were kept for them."""
+    """Forgets all plans and calls, and gives back the scratch, the runs and the programs that were kept for them."""
     plan_cache.clear()
     idle_runs.clear()
     scratch.clear()
+    for forget in forgetters:
+        forget()

@@ -16,7 +16,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
@@ -240,7 +239,7 @@ class _Queue:
 
     def _wake(self, waiting: deque[Any], now: bool) -> None:
         while now and waiting:
-            with suppress(RuntimeError):  # it is awake
+            if waiting[0].locked():  # only the worker, which is one, lets go of it
                 waiting[0].release()
             waiting.popleft()
 
