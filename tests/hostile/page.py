@@ -26,6 +26,11 @@ INTERRUPTS = {
     "en": ("interrupts", "processes", "hangs", "other faults"),
     "zh": ("中断", "进程", "挂起", "其他故障"),
 }
+FILES = {
+    "en": ("files", "compared", "refused with a sentence", "tracebacks, crashes, failures of our own")
+    + ("most memory (MB)", "longest time (s)"),
+    "zh": ("文件", "完成比对", "拒绝并有说明", "异常栈、崩溃或自身故障", "最大内存（MB）", "最长时间（秒）"),
+}
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -55,6 +60,11 @@ def interrupts(lang: str) -> str:
     return table(INTERRUPTS[lang], list(row.values()))
 
 
+def files(lang: str) -> str:
+    (row,) = rows_of("files.csv")
+    return table(FILES[lang], list(row.values()))
+
+
 def table(heads: tuple[str, ...], figures: list[object]) -> str:
     lines = (f"| {head} | {figure} |" for head, figure in zip(heads, figures, strict=True))
     return "\n".join(["| | |", "|---|---:|", *lines, ""])
@@ -62,7 +72,7 @@ def table(heads: tuple[str, ...], figures: list[object]) -> str:
 
 def written(text: str, lang: str) -> str:
     """The page with every marked part made anew."""
-    parts = {"soak": soak, "fuzz": fuzz, "interrupts": interrupts}
+    parts = {"soak": soak, "fuzz": fuzz, "interrupts": interrupts, "files": files}
     return MARKED.sub(lambda found: found[1] + parts[found[2]](lang) + found[3], text)
 
 
