@@ -337,3 +337,13 @@ def test_float64(tmp_path: Path) -> None:
     assert run.compare(tmp_path, "close").sound
     wrong = run.arrays["gradInput"] * (1 + 1e-12)
     assert run.compare(tmp_path, "close", gradInput=wrong).sound is False
+
+
+def test_a_signalling_nan_is_a_mismatch_without_a_warning() -> None:
+    """Widening it sets the invalid flag, of which numpy warns; warnings are errors here."""
+    run = planted("aclnnEluBackward")
+    wrong = np.array(run.arrays["gradInput"])
+    wrong.reshape(-1).view(np.uint32)[0] = 0x7FA00000
+    arguments = {a.name: run.arrays.get(a.name, run.case.values[a.name]) for a in run.op.inputs}
+    found = compare(wrong, op=run.op.name, arguments=arguments)
+    assert found.sound is False
