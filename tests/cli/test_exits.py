@@ -129,7 +129,7 @@ def test_a_run_that_breaks_off_shows_what_it_knows(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(batch, "run_row", second_breaks)
     ended = aclnn("run", str(tmp_path / "t.csv"))
     assert ended.returncode == exits.OURS
-    assert "1 passed, 0 failed" in ended.stdout
+    assert "1 ran, not checked" in ended.stdout
     assert "OSError: no pool" in ended.stderr
 
 
