@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ from tests.doors.toolchain import built
 
 SOURCES = Path(__file__).parent / "c"
 RESULT = Path(__file__).parent / "results" / "c_fuzz.csv"
+OBJECTS = Path(__file__).parents[2] / "build" / "tests"
 # A size no system has is refused by the library, as malloc refuses it: not a reason to stop.
 ASAN = "detect_leaks=0:allocator_may_return_null=1"
 SHARED = ("call", "cases", "change", "operators")
@@ -23,10 +25,24 @@ SHARED = ("call", "cases", "change", "operators")
 
 def build(program: str, into: Path, *more: str) -> Path:
     """With the library as users have it."""
-    sources = [str(SOURCES / f"{name}.cpp") for name in (program, *SHARED)]
     options = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", *more, *prefix.compile_flags(built())]
+    objects = [str(_object(name, options)) for name in (program, *SHARED)]
     link = [*prefix.link_flags(built()), "-pthread", "-ldl"]
-    return _compiled(["g++", *options, *sources, *link, "-o", str(into / program)])
+    return _compiled(["g++", *objects, *link, "-o", str(into / program)])
+
+
+def _object(name: str, options: list[str]) -> Path:
+    """A source as object code, compiled once: four programs share most of them."""
+    digest = hashlib.sha256(repr(options).encode())
+    for path in sorted([SOURCES / f"{name}.cpp", *SOURCES.glob("*.h")]):
+        digest.update(path.read_bytes())
+    made = OBJECTS / f"{name}-{digest.hexdigest()[:16]}.o"
+    if not made.exists():
+        OBJECTS.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=OBJECTS) as folder:
+            part = _compiled(["g++", *options, "-c", str(SOURCES / f"{name}.cpp"), "-o", f"{folder}/part.o"])
+            part.rename(made)  # whole or not at all, whoever else compiles it
+    return made
 
 
 def build_sanitized(into: Path) -> Path:
