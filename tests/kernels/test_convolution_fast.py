@@ -20,7 +20,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.sound import judge
-from aclnn.kernels import convolution_fast, convolution_layouts, onednn
+from aclnn.kernels import convolution_direct, convolution_fast, convolution_layouts, onednn
 from aclnn.kernels.convolution_program import OF_DATA, OF_WEIGHTS, PLAIN, PRODUCTS
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from tests.harness import assert_sound, bits, call
@@ -28,6 +28,16 @@ from tests.harness import assert_sound, bits, call
 pytest.importorskip("numba")
 PAIRS = list(itertools.product(OF_DATA, OF_WEIGHTS))
 SPECIAL = [np.nan, np.inf, -np.inf]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def onednn_alone() -> Iterator[None]:
+    """Direct kernels leave everything to oneDNN here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(convolution_direct, "MOST_PAIRS", 0)
+        aclnn.cache_clear()
+        yield
+    aclnn.cache_clear()
 
 
 def served(case: Case) -> bool:
@@ -229,7 +239,7 @@ def test_who_serves_what() -> None:
     assert _plan(large).kernel == "onednn"
     assert _plan(large).workspace_size > 0
     assert _plan(small).kernel == "numpy"
-    assert "products are fewer than" in _plan(small).refused[0][1]
+    assert "products are fewer than" in dict(_plan(small).refused)["onednn"]
     assert _plan(small, "fast").kernel == "onednn"
     only_bias = large.but(outputMask=(False, False, True), gradInput=None, gradWeight=None)
     assert _plan(only_bias).kernel == "numba"
@@ -263,7 +273,7 @@ def test_without_onednn_the_numpy_kernel_serves(monkeypatch: pytest.MonkeyPatch)
     aclnn.cache_clear()
     plan = _plan(convolution_backward_case(in_channels=32, out_channels=32, size=20))
     assert plan.kernel == "numpy"
-    assert plan.refused[0] == ("onednn", "oneDNN cannot be loaded (not there)")
+    assert dict(plan.refused)["onednn"] == "oneDNN cannot be loaded (not there)"
     aclnn.cache_clear()
 
 

@@ -8,6 +8,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT32, DType, promote
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP
 from aclnn.contract.call import Call
+from aclnn.kernels import convolution_direct as convolution_direct  # whose kernels are asked first
 from aclnn.kernels import convolution_layouts, jit, onednn, sums
 from aclnn.kernels.convolution import convolution_backward_numpy
 from aclnn.kernels.convolution_execution import Execution

@@ -24,7 +24,7 @@ def read(context: Any, pointer: Any, index: Any) -> Any:
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
         loaded = b.load(b.gep(args[0], [args[1]]))
         loaded.set_metadata("alias.scope", _inputs(b.module))
-        return _widened(b, loaded, pointer.dtype)
+        return widened(b, loaded, pointer.dtype)
 
     return types.float32(pointer, types.int64), code
 
@@ -34,7 +34,7 @@ def write(context: Any, pointer: Any, index: Any, value: Any) -> Any:
     """pointer[index] = value, rounded to nearest even."""
 
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        stored = b.store(_narrowed(b, args[2], pointer.dtype), b.gep(args[0], [args[1]]))
+        stored = b.store(narrowed(b, args[2], pointer.dtype), b.gep(args[0], [args[1]]))
         stored.set_metadata("noalias", _inputs(b.module))
         return ctx.get_dummy_value()
 
@@ -50,24 +50,34 @@ def _inputs(module: Any) -> Any:
     return module.add_metadata([module.add_metadata(["aclnn inputs", domain])])
 
 
-def _widened(b: Any, value: Any, dtype: Any) -> Any:
+def widened(b: Any, value: Any, dtype: Any, lanes: int = 0) -> Any:
+    """One element as float32, or a vector of so many."""
     if dtype == types.int16:
-        return b.fpext(b.bitcast(value, ir.HalfType()), _SINGLE)
+        return b.fpext(b.bitcast(value, _kind(ir.HalfType(), lanes)), _kind(_SINGLE, lanes))
     if dtype == types.uint16:
-        return b.bitcast(b.shl(b.zext(value, _WORD), _WORD(16)), _SINGLE)
+        return b.bitcast(b.shl(b.zext(value, _kind(_WORD, lanes)), _all(16, lanes)), _kind(_SINGLE, lanes))
     return value
 
 
-def _narrowed(b: Any, value: Any, dtype: Any) -> Any:
+def narrowed(b: Any, value: Any, dtype: Any, lanes: int = 0) -> Any:
+    """A float32 rounded to an element, or a vector of so many."""
     if dtype == types.int16:
-        return b.bitcast(b.fptrunc(value, ir.HalfType()), ir.IntType(16))
+        return b.bitcast(b.fptrunc(value, _kind(ir.HalfType(), lanes)), _kind(ir.IntType(16), lanes))
     if dtype == types.uint16:
-        bits = b.bitcast(value, _WORD)
-        odd = b.and_(b.lshr(bits, _WORD(16)), _WORD(1))
-        rounded = b.lshr(b.add(bits, b.add(_WORD(0x7FFF), odd)), _WORD(16))
-        rounded = b.select(b.fcmp_unordered("uno", value, value), _WORD(0x7FC0), rounded)
-        return b.trunc(rounded, ir.IntType(16))
+        bits = b.bitcast(value, _kind(_WORD, lanes))
+        odd = b.and_(b.lshr(bits, _all(16, lanes)), _all(1, lanes))
+        rounded = b.lshr(b.add(bits, b.add(_all(0x7FFF, lanes), odd)), _all(16, lanes))
+        rounded = b.select(b.fcmp_unordered("uno", value, value), _all(0x7FC0, lanes), rounded)
+        return b.trunc(rounded, _kind(ir.IntType(16), lanes))
     return value
+
+
+def _kind(element: Any, lanes: int) -> Any:
+    return ir.VectorType(element, lanes) if lanes else element
+
+
+def _all(number: int, lanes: int) -> Any:
+    return ir.Constant(_kind(_WORD, lanes), [number] * lanes) if lanes else _WORD(number)
 
 
 @intrinsic(prefer_literal=True)

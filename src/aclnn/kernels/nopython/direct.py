@@ -1,0 +1,497 @@
+"""Convolutions with few channels in a group, without matrix products: every tap is a shift of a row.
+
+A block of positions of all pictures of a channel is staged in the first cache as float32, rows behind each other with
+zeros for padding. One pitch serves source and target, so a block is one long row: out[j] = Σ weight[t]·stage[j + t's
+offset]; what comes out between rows is left there. With strides, the stage has a plane for every residue of positions.
+Zeros stand for padding only where the weight is finite: 0·Inf would be NaN. Other weights go tap by tap over those
+positions that meet something.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from aclnn.kernels.nopython.arithmetic import bits_of, float_of, use_widest_vectors
+from aclnn.kernels.nopython.direct_table import (
+    AT_LIMITS,
+    AT_OFFSETS,
+    AT_PHASES,
+    AT_PLANES,
+    AT_WEIGHTS,
+    BASE,
+    BIAS_STRIDE,
+    BLOCK,
+    BLOCKS,
+    CHAIN,
+    COUNTER,
+    DEPTH,
+    EXTENT,
+    GROUPS,
+    HAS_BIAS,
+    HEIGHT,
+    LIMITS,
+    ORIGIN,
+    OUT,
+    OUT_ORIGIN,
+    OUT_SIZE,
+    OUT_STEP,
+    OUT_STRIDE,
+    PACKED,
+    PARTS,
+    PHASE_FIELDS,
+    PHASES,
+    PICTURES,
+    PITCH,
+    PLANE,
+    PLANES,
+    ROUNDS,
+    RUN,
+    SIZE,
+    SLACK,
+    SLOT_SIZE,
+    SLOTS,
+    SOURCE_STRIDE,
+    SOURCES,
+    STAGE,
+    STEP,
+    STRIDE,
+    TAPS,
+    TARGET_STRIDE,
+    TARGETS,
+    WEIGHT_GROUP,
+    WEIGHT_TARGET,
+    WIDTH,
+)
+from aclnn.kernels.nopython.half import floats, read, write
+from aclnn.kernels.nopython.sums import clear, counter_add, counter_total
+from aclnn.kernels.nopython.tiles import shifted
+from aclnn.kernels.nopython.vectors import (
+    CHUNK,
+    MOST_SUMS,
+    MOST_TAPS,
+    convolve,
+    copy_rows,
+    correlate,
+    fetch,
+    sums_per_tap,
+)
+
+LINE = 16  # elements of a cache line, of the widest dtype
+NOT_FINITE = np.int32(0x7F800000)
+
+
+def forward(lo: int, hi: int, source: Any, weight: Any, bias: Any, target: Any, scratch: Any, table: Any) -> None:
+    """target = Σ weight·source + bias. Items are slots; each has its share of the blocks of all groups."""
+    items = table[GROUPS] * _blocks(table)
+    for slot in range(lo, hi):
+        mine = shifted(scratch, slot * table[SLOT_SIZE])
+        stage, packed = shifted(mine, table[STAGE]), shifted(mine, table[PACKED])
+        clear(stage, table[OUT])
+        first, end = items * slot // table[SLOTS], items * (slot + 1) // table[SLOTS]
+        block, group = first // table[GROUPS], first % table[GROUPS]
+        place, size = _placed(block, table)
+        for _ in range(first, end):
+            ahead = _source_at(table, group + 1, place)
+            _stage_group(source, group, stage, table, place, size)
+            for i in range(table[TARGETS]):
+                channel, there = group * table[TARGETS] + i, _target_at(table, group, place)
+                start = group * table[WEIGHT_GROUP] + i * table[WEIGHT_TARGET]
+                is_finite = _pack(weight, start, packed, table)
+                before = read(bias, channel * table[BIAS_STRIDE]) if table[HAS_BIAS] else np.float32(0)
+                for phase in range(table[PHASES]):
+                    _one_phase(mine, table, phase, place, size, is_finite, before, source, ahead, target, there)
+                    _put(shifted(mine, table[OUT]), target, channel * table[TARGET_STRIDE], table, phase, place, size)
+            group += 1
+            if group == table[GROUPS]:
+                block, group = block + 1, 0
+                place, size = _placed(block, table)
+
+
+def weights(lo: int, hi: int, g: Any, source: Any, scratch: Any, partial: Any, table: Any) -> None:
+    """partial[group, part, target, tap] = Σ g·source over a part of the blocks. Items are slots."""
+    items, blocks, width = table[GROUPS] * table[PARTS], _blocks(table), table[TARGETS] * table[TAPS]
+    for slot in range(lo, hi):
+        mine = shifted(scratch, slot * table[SLOT_SIZE])
+        run, counter = shifted(mine, table[RUN]), shifted(mine, table[COUNTER])
+        clear(shifted(mine, table[STAGE]), table[PACKED])
+        for item in range(items * slot // table[SLOTS], items * (slot + 1) // table[SLOTS]):
+            group, part = item // table[PARTS], item % table[PARTS]
+            first, end = blocks * part // table[PARTS], blocks * (part + 1) // table[PARTS]
+            for carefully in range(2):
+                for block in range(first, end):
+                    _sum_block(g, source, group, block, mine, table, carefully)
+                    counter_add(counter, block - first, run, width)
+                counter_total(counter, end - first, run, width)
+                if _is_finite(run, width):
+                    break
+            for i in range(width):
+                partial[item * width + i] = run[i]
+
+
+def join(lo: int, hi: int, partial: Any, target: Any, table: Any) -> None:
+    """The sums of all parts, as a weight. Items are groups."""
+    width, parts, taps = table[TARGETS] * table[TAPS], table[PARTS], table[TAPS]
+    for group in range(lo, hi):
+        for i in range(width):
+            total = np.float32(0)
+            for part in range(parts):
+                total += partial[(group * parts + part) * width + i]
+            start = group * table[WEIGHT_GROUP] + i // taps * table[WEIGHT_TARGET]
+            write(target, start + table[table[AT_WEIGHTS] + i % taps], total)
+
+
+@register_jitable
+def _blocks(table: Any) -> int:
+    many: int = table[PICTURES + BLOCKS] * table[DEPTH + BLOCKS] * table[HEIGHT + BLOCKS] * table[WIDTH + BLOCKS]
+    return many
+
+
+@register_jitable
+def _placed(block: int, table: Any) -> Any:
+    """Where a block begins in the base, and how large it is, on every axis."""
+    w, rest = block % table[WIDTH + BLOCKS], block // table[WIDTH + BLOCKS]
+    h, rest = rest % table[HEIGHT + BLOCKS], rest // table[HEIGHT + BLOCKS]
+    d, n = rest % table[DEPTH + BLOCKS], rest // table[DEPTH + BLOCKS]
+    place = (
+        n * table[PICTURES + BLOCK],
+        d * table[DEPTH + BLOCK],
+        h * table[HEIGHT + BLOCK],
+        w * table[WIDTH + BLOCK],
+    )
+    size = (
+        min(table[PICTURES + BLOCK], table[PICTURES + BASE] - place[0]),
+        min(table[DEPTH + BLOCK], table[DEPTH + BASE] - place[1]),
+        min(table[HEIGHT + BLOCK], table[HEIGHT + BASE] - place[2]),
+        min(table[WIDTH + BLOCK], table[WIDTH + BASE] - place[3]),
+    )
+    return place, size
+
+
+@register_jitable
+def _source_at(table: Any, group: int, place: Any) -> int:
+    """About where the source of a block begins: what is fetched ahead need not be exact."""
+    row = max(0, place[2] * table[HEIGHT + STEP] + table[HEIGHT + ORIGIN]) * table[HEIGHT + STRIDE]
+    column = max(0, place[3] * table[WIDTH + STEP] + table[WIDTH + ORIGIN]) * table[WIDTH + STRIDE]
+    picture = place[0] * table[PICTURES + STRIDE] + place[1] * table[DEPTH + STRIDE]
+    return group * table[SOURCES] * table[SOURCE_STRIDE] + picture + row + column  # type: ignore[no-any-return]
+
+
+@register_jitable
+def _target_at(table: Any, group: int, place: Any) -> int:
+    """About where the target of a block begins."""
+    row = max(0, place[2] * table[HEIGHT + OUT_STEP] + table[HEIGHT + OUT_ORIGIN])
+    picture = place[0] * table[PICTURES + OUT_STRIDE] + row * table[HEIGHT + OUT_STRIDE]
+    column = max(0, place[3] * table[WIDTH + OUT_STEP] + table[WIDTH + OUT_ORIGIN])
+    channel = group * table[TARGETS] * table[TARGET_STRIDE] + column * table[WIDTH + OUT_STRIDE]
+    return channel + picture + place[1] * table[DEPTH + OUT_STEP] * table[DEPTH + OUT_STRIDE]  # type: ignore[no-any-return]
+
+
+@register_jitable(forceinline=True)
+def _fetch(source: Any, start: int, target: Any, to: int) -> None:
+    """Asks for the memory of the next block, and of what this one will write."""
+    for i in range(0, CHUNK, LINE):
+        fetch(source, start + i, 0)
+        fetch(target, to + i, 1)
+
+
+@register_jitable
+def _length(table: Any, size: Any) -> int:
+    """Elements of the long row that a block is."""
+    length = (size[0] - 1) * table[PICTURES + PITCH] + (size[1] - 1) * table[DEPTH + PITCH]
+    return length + (size[2] - 1) * table[HEIGHT + PITCH] + size[3]
+
+
+@register_jitable
+def _stage_group(source: Any, group: int, stage: Any, table: Any, place: Any, size: Any) -> None:
+    """Every channel and residue of a group's source, as float32 planes with zeros for padding."""
+    steps = (table[DEPTH + STEP], table[HEIGHT + STEP], table[WIDTH + STEP])
+    ends = (table[DEPTH + SIZE], table[HEIGHT + SIZE], table[WIDTH + SIZE])
+    strides = (
+        table[PICTURES + STRIDE],
+        table[DEPTH + STRIDE],
+        table[HEIGHT + STRIDE],
+        table[WIDTH + STRIDE],
+    )
+    reach = (table[DEPTH + EXTENT] - table[DEPTH + BLOCK], table[HEIGHT + EXTENT] - table[HEIGHT + BLOCK])
+    counts = (size[0], size[1] + reach[0], size[2] + reach[1])
+    for c in range(table[SOURCES]):
+        channel = (group * table[SOURCES] + c) * table[SOURCE_STRIDE] + place[0] * strides[0]
+        for plane in range(table[PLANES]):
+            at = table[AT_PLANES] + 3 * plane
+            firsts = (
+                place[1] * steps[0] + table[DEPTH + ORIGIN] + table[at],
+                place[2] * steps[1] + table[HEIGHT + ORIGIN] + table[at + 1],
+                place[3] * steps[2] + table[WIDTH + ORIGIN] + table[at + 2],
+            )
+            to = shifted(stage, (c * table[PLANES] + plane) * table[PLANE])
+            _stage_plane(source, channel, strides, to, table, counts, firsts, steps, ends)
+
+
+@register_jitable
+def _stage_targets(g: Any, group: int, out: Any, table: Any, place: Any, size: Any) -> None:
+    """Every channel of a group's target, with zeros wherever the block has no position."""
+    strides = (
+        table[PICTURES + OUT_STRIDE],
+        table[DEPTH + OUT_STRIDE],
+        table[HEIGHT + OUT_STRIDE],
+        table[WIDTH + OUT_STRIDE],
+    )
+    counts = (size[0], table[DEPTH + EXTENT], table[HEIGHT + EXTENT])
+    firsts = (place[1], place[2], place[3])
+    ends = (place[1] + size[1], place[2] + size[2], place[3] + size[3])
+    for i in range(table[TARGETS]):
+        channel = (group * table[TARGETS] + i) * table[TARGET_STRIDE] + place[0] * strides[0]
+        plane = shifted(out, i * table[PLANE])
+        _stage_plane(g, channel, strides, plane, table, counts, firsts, (1, 1, 1), ends)
+        clear(shifted(plane, _length(table, size)), SLACK)
+
+
+@register_jitable
+def _stage_plane(
+    source: Any, start: int, strides: Any, to: Any, table: Any, counts: Any, firsts: Any, steps: Any, ends: Any
+) -> None:
+    """Rows of positions firsts, firsts + steps, … of the source, or zeros where they are not below ends."""
+    extent, pitch = table[WIDTH + EXTENT], table[HEIGHT + PITCH]
+    lo, hi = _inside(firsts[2], steps[2], ends[2], extent)
+    column, step = (firsts[2] + lo * steps[2]) * strides[3], steps[2] * strides[3]
+    inside = _inside(firsts[1], steps[1], ends[1], counts[2])
+    for n in range(counts[0]):
+        for d in range(counts[1]):
+            row, z = n * table[PICTURES + PITCH] + d * table[DEPTH + PITCH], firsts[0] + d * steps[0]
+            top, bottom = inside if 0 <= z < ends[0] else (0, 0)
+            if top or bottom < counts[2]:
+                clear(shifted(to, row), top * pitch)
+                clear(shifted(to, row + bottom * pitch), (counts[2] - bottom) * pitch)
+            if table[WIDTH + BLOCKS] > 1:  # else the zeros of the block before are still there
+                for h in range(top, bottom):
+                    clear(shifted(to, row + h * pitch), lo)
+                    clear(shifted(to, row + h * pitch + hi), extent - hi)
+            at = start + n * strides[0] + z * strides[1] + (firsts[1] + top * steps[1]) * strides[2] + column
+            down = steps[1] * strides[2]
+            _stage_rows(source, at, down, step, to, row + top * pitch + lo, pitch, bottom - top, hi - lo)
+    if table[ROUNDS]:
+        _round_to_hf32(to, counts[0] * table[PICTURES + PITCH])
+
+
+@register_jitable
+def _stage_rows(
+    source: Any, start: int, down: int, step: int, to: Any, at: int, pitch: int, rows: int, count: int
+) -> None:
+    use_widest_vectors()
+    if step == 1:
+        copy_rows(source, start, down, to, at, pitch, rows, count)
+        return
+    for h in range(rows):
+        first, row = start + h * down, at + h * pitch
+        if step == 2:
+            for j in range(count):
+                to[row + j] = read(source, first + 2 * j)
+        else:
+            for j in range(count):
+                to[row + j] = read(source, first + step * j)
+
+
+@register_jitable
+def _inside(first: int, step: int, end: int, count: int) -> Any:
+    """The range of i < count for which first + i·step is a position below end."""
+    if step == 1:  # divisions take longer than all the rest
+        lo = min(max(0, -first), count)
+        return lo, min(max(lo, end - first), count)
+    lo = min(max(0, -(first // step)), count)
+    hi = min(max(lo, (end - 1 - first) // step + 1), count)
+    return lo, hi
+
+
+@register_jitable
+def _round_to_hf32(to: Any, count: int) -> None:
+    """11 explicit mantissa bits, to nearest, ties away from zero; NaN and Inf stay."""
+    use_widest_vectors()
+    for j in range(count):
+        to[j] = _hf32(to[j])
+
+
+@register_jitable
+def _hf32(value: Any) -> Any:
+    rounded = float_of(np.int32((bits_of(value) + np.int32(1 << 11)) & np.int32(-4096)))
+    return rounded if abs(value) < np.float32(np.inf) else value
+
+
+@register_jitable
+def _pack(weight: Any, start: int, packed: Any, table: Any) -> bool:
+    """The weights of one target, tap by tap; whether all are finite."""
+    worst = np.int32(0)
+    for t in range(table[TAPS]):
+        value = read(weight, start + table[table[AT_WEIGHTS] + t])
+        if table[ROUNDS]:
+            value = _hf32(value)
+        packed[t] = value
+        worst = max(worst, bits_of(value) & NOT_FINITE)
+    return worst < NOT_FINITE  # type: ignore[no-any-return]
+
+
+@register_jitable
+def _is_finite(values: Any, count: int) -> bool:
+    worst = np.int32(0)
+    for i in range(count):
+        worst = max(worst, bits_of(values[i]) & NOT_FINITE)
+    return worst < NOT_FINITE  # type: ignore[no-any-return]
+
+
+@register_jitable
+def _one_phase(
+    mine: Any,
+    table: Any,
+    phase: int,
+    place: Any,
+    size: Any,
+    is_finite: bool,
+    before: Any,
+    source: Any,
+    at_source: int,
+    target: Any,
+    at_target: int,
+) -> None:
+    """The long row of one target at one residue of its positions."""
+    stage, out, packed = (shifted(mine, table[STAGE]), shifted(mine, table[OUT]), shifted(mine, table[PACKED]))
+    at = table[AT_PHASES] + phase * PHASE_FIELDS
+    first, taps, length = table[at + 3], table[at + 4], _length(table, size)
+    offsets, weights_ = shifted(table, table[AT_OFFSETS] + first), shifted(packed, first)
+    if is_finite:
+        for chunk in range(0, length, CHUNK):
+            _fetch(source, at_source + chunk, target, at_target + chunk)
+            convolve(min(taps, CHAIN), stage, offsets, weights_, True, before, out, chunk)
+            for t in range(CHAIN, taps, CHAIN):
+                some = min(taps - t, CHAIN)
+                convolve(some, stage, shifted(offsets, t), shifted(weights_, t), False, before, out, chunk)
+        return
+    chain = shifted(mine, table[RUN])
+    for j in range(length):
+        out[j] = before
+    for some in range(first, first + taps, CHAIN):
+        clear(chain, length)
+        for t in range(some, min(some + CHAIN, first + taps)):
+            _add_tap(stage, table[table[AT_OFFSETS] + t], packed[t], chain, table, t, place, size)
+        for j in range(length):
+            out[j] += chain[j]
+
+
+@register_jitable
+def _limited(table: Any, tap: int, place: Any, size: Any) -> Any:
+    """The positions of a block that meet something at a tap: first and end of depth, height and width."""
+    at = table[AT_LIMITS] + tap * LIMITS
+    return (
+        max(0, table[at] - place[1]),
+        min(size[1], table[at + 1] - place[1]),
+        max(0, table[at + 2] - place[2]),
+        min(size[2], table[at + 3] - place[2]),
+        max(0, table[at + 4] - place[3]),
+        min(size[3], table[at + 5] - place[3]),
+    )
+
+
+@register_jitable
+def _add_tap(stage: Any, offset: int, weight: Any, out: Any, table: Any, tap: int, place: Any, size: Any) -> None:
+    """out += weight·stage where a tap meets something."""
+    use_widest_vectors()
+    d_lo, d_hi, h_lo, h_hi, w_lo, w_hi = _limited(table, tap, place, size)
+    for n in range(size[0]):
+        for d in range(d_lo, d_hi):
+            for h in range(h_lo, h_hi):
+                row = n * table[PICTURES + PITCH] + d * table[DEPTH + PITCH] + h * table[HEIGHT + PITCH]
+                for j in range(row + w_lo, row + w_hi):
+                    out[j] += weight * stage[offset + j]
+
+
+@register_jitable
+def _put(out: Any, target: Any, start: int, table: Any, phase: int, place: Any, size: Any) -> None:
+    """Writes the rows of a block where they belong."""
+    at = table[AT_PHASES] + phase * PHASE_FIELDS
+    d_step, h_step, w_step = (table[DEPTH + OUT_STEP], table[HEIGHT + OUT_STEP], table[WIDTH + OUT_STEP])
+    d_first = place[1] * d_step + table[DEPTH + OUT_ORIGIN] + table[at]
+    h_first = place[2] * h_step + table[HEIGHT + OUT_ORIGIN] + table[at + 1]
+    w_first = place[3] * w_step + table[WIDTH + OUT_ORIGIN] + table[at + 2]
+    d_lo, d_hi = _inside(d_first, d_step, table[DEPTH + OUT_SIZE], size[1])
+    h_lo, h_hi = _inside(h_first, h_step, table[HEIGHT + OUT_SIZE], size[2])
+    w_lo, w_hi = _inside(w_first, w_step, table[WIDTH + OUT_SIZE], size[3])
+    step = w_step * table[WIDTH + OUT_STRIDE]
+    for n in range(size[0]):
+        for d in range(d_lo, d_hi):
+            row = n * table[PICTURES + PITCH] + d * table[DEPTH + PITCH] + w_lo
+            to = start + (place[0] + n) * table[PICTURES + OUT_STRIDE]
+            to += (d_first + d * d_step) * table[DEPTH + OUT_STRIDE]
+            to += (w_first + w_lo * w_step) * table[WIDTH + OUT_STRIDE]
+            to += (h_first + h_lo * h_step) * table[HEIGHT + OUT_STRIDE]
+            down, pitch = h_step * table[HEIGHT + OUT_STRIDE], table[HEIGHT + PITCH]
+            _put_rows(out, row + h_lo * pitch, pitch, target, to, down, step, h_hi - h_lo, w_hi - w_lo)
+
+
+@register_jitable
+def _put_rows(out: Any, at: int, pitch: int, target: Any, to: int, down: int, step: int, rows: int, count: int) -> None:
+    use_widest_vectors()
+    if step == 1:
+        copy_rows(out, at, pitch, target, to, down, rows, count)
+        return
+    for h in range(rows):
+        for j in range(count):
+            write(target, to + h * down + step * j, out[at + h * pitch + j])
+
+
+@register_jitable
+def _sum_block(g: Any, source: Any, group: int, block: int, mine: Any, table: Any, carefully: int) -> None:
+    """run[target, tap] = Σ g·source over one block."""
+    stage, out, run = (shifted(mine, table[STAGE]), shifted(mine, table[OUT]), shifted(mine, table[RUN]))
+    place, size = _placed(block, table)
+    _stage_group(source, group, stage, table, place, size)
+    _stage_targets(g, group, out, table, place, size)
+    next_place, _ = _placed(block + 1, table)
+    taps = table[TAPS]
+    for i in range(table[TARGETS]):
+        g_row, sums = shifted(out, i * table[PLANE]), shifted(run, i * taps)
+        if carefully:
+            for t in range(taps):
+                sums[t] = _sum_tap(stage, table[table[AT_OFFSETS] + t], g_row, table, t, place, size)
+        else:
+            passes = -(-taps // MOST_TAPS)
+            for k in range(passes):
+                first, end = taps * k // passes, taps * (k + 1) // passes
+                offsets = shifted(table, table[AT_OFFSETS] + first)
+                ahead = (g, _target_at(table, group, next_place), source, _source_at(table, group, next_place), k == 0)
+                _sum_taps(end - first, _length(table, size), g_row, stage, offsets, shifted(sums, first), ahead)
+
+
+@register_jitable
+def _sum_taps(taps: int, length: int, g: Any, stage: Any, offsets: Any, made: Any, ahead: Any) -> None:
+    """made[t] = Σ g·stage at each of at most MOST_TAPS taps: in lanes, CHAIN additions in a row, then their sums."""
+    sums, lanes = floats(MOST_SUMS), sums_per_tap(taps)
+    clear(sums, taps * lanes)
+    steps = -(-length // lanes)
+    for first in range(0, steps, CHAIN):
+        if ahead[4]:
+            for i in range(first * lanes, (first + CHAIN) * lanes, LINE):
+                fetch(ahead[0], ahead[1] + i, 0)
+                fetch(ahead[2], ahead[3] + i, 0)
+        correlate(taps, min(CHAIN, steps - first), g, stage, offsets, first * lanes, sums)
+    for t in range(taps):
+        half = lanes // 2
+        while half:
+            for j in range(t * lanes, t * lanes + half):
+                sums[j] += sums[j + half]
+            half //= 2
+        made[t] = sums[t * lanes]
+
+
+@register_jitable
+def _sum_tap(stage: Any, offset: int, g: Any, table: Any, tap: int, place: Any, size: Any) -> Any:
+    """Σ g·stage where a tap meets something."""
+    total = np.float64(0)
+    d_lo, d_hi, h_lo, h_hi, w_lo, w_hi = _limited(table, tap, place, size)
+    for n in range(size[0]):
+        for d in range(d_lo, d_hi):
+            for h in range(h_lo, h_hi):
+                row = n * table[PICTURES + PITCH] + d * table[DEPTH + PITCH] + h * table[HEIGHT + PITCH]
+                for j in range(row + w_lo, row + w_hi):
+                    total += np.float64(g[j]) * np.float64(stage[offset + j])
+    return np.float32(total)
