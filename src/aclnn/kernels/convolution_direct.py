@@ -146,7 +146,8 @@ def _place(array: Array | None) -> int:
 
 
 def _passage(problem: Problem, gathers: bool, names: tuple[str, str, str | None, str], call: Call) -> Passage:
-    source, weight, bias, target = (None if name is None else call[name] for name in names)
+    source, weight, target = (call[name] for name in (names[0], names[1], names[3]))
+    bias = None if names[2] is None else call[names[2]]
     table = problem.table(gathers, source, target, weight, of_sums=False)
     kinds = jit.letters(source.dtype, weight.dtype, FLOAT32 if bias is None else bias.dtype, target.dtype)
     made = table.made(problem.slots, problem.rounds, None if bias is None else bias.strides[0])
@@ -171,14 +172,13 @@ def _weight_sums(problem: Problem, names: tuple[str, str], target: TensorSpec) -
 
 
 def _problem(call: Call, wide: str, narrow: str, threads: int) -> Problem:
-    specs = [call[name] for name in (wide, narrow, "weight")]
     seen = promote(call[name].dtype for name in ("gradOutput", "input", "weight") if name in call.values)
     rounding = call["cubeMathType"] if seen is FLOAT32 else KEEP
     if rounding == USE_FP16:
         raise RefusedError(f"it does not round to float16 first, as cubeMathType {USE_FP16} asks")
-    positions = [spec.shape[2:] for spec in specs]
-    window = Window(*positions, tuple(call["stride"]), tuple(call["padding"]), tuple(call["dilation"]))
-    return Problem(window, *specs, call["groups"], rounding != KEEP, threads)
+    sizes = (call[name].shape[2:] for name in (wide, narrow, "weight"))
+    window = Window._make((*sizes, call["stride"], call["padding"], call["dilation"]))
+    return Problem(window, call[wide], call[narrow], call["weight"], call["groups"], rounding != KEEP, threads)
 
 
 def _check(call: Call, pictures: list[str], others: list[str]) -> None:

@@ -210,7 +210,8 @@ class Table:
     def _lists(self) -> dict[str, list[int]]:
         """Residues, and the taps of all sources, ordered by the residue of the target that they make."""
         spatial, strides = self.axes[1:], self.memory.weight
-        offsets, weights, limits, phases = [], [], [], []
+        offsets: list[int] = []
+        weights, limits, phases = [], [], []
         for phase in self.phases:
             first = len(offsets)
             choices = [[q for q, t in enumerate(a.taps) if t.target == r] for a, r in zip(spatial, phase, strict=True)]

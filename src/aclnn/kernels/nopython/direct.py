@@ -14,26 +14,31 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from aclnn.kernels.nopython.arithmetic import bits_of, float_of, use_widest_vectors
+from aclnn.kernels.nopython.arithmetic import bits_of, use_widest_vectors
+from aclnn.kernels.nopython.direct_stage import (
+    inside,
+    length_of,
+    placed,
+    source_at,
+    stage_sources,
+    stage_targets,
+    target_at,
+    to_hf32,
+)
 from aclnn.kernels.nopython.direct_table import (
     AT_LIMITS,
     AT_OFFSETS,
     AT_PHASES,
-    AT_PLANES,
     AT_WEIGHTS,
-    BASE,
     BIAS_STRIDE,
-    BLOCK,
     BLOCKS,
     CHAIN,
     COUNTER,
     DEPTH,
-    EXTENT,
     GROUPS,
     HAS_BIAS,
     HEIGHT,
     LIMITS,
-    ORIGIN,
     OUT,
     OUT_ORIGIN,
     OUT_SIZE,
@@ -46,18 +51,11 @@ from aclnn.kernels.nopython.direct_table import (
     PICTURES,
     PITCH,
     PLANE,
-    PLANES,
     ROUNDS,
     RUN,
-    SIZE,
-    SLACK,
     SLOT_SIZE,
     SLOTS,
-    SOURCE_STRIDE,
-    SOURCES,
     STAGE,
-    STEP,
-    STRIDE,
     TAPS,
     TARGET_STRIDE,
     TARGETS,
@@ -92,12 +90,12 @@ def forward(lo: int, hi: int, source: Any, weight: Any, bias: Any, target: Any, 
         clear(stage, table[OUT])
         first, end = items * slot // table[SLOTS], items * (slot + 1) // table[SLOTS]
         block, group = first // table[GROUPS], first % table[GROUPS]
-        place, size = _placed(block, table)
+        place, size = placed(block, table)
         for _ in range(first, end):
-            ahead = _source_at(table, group + 1, place)
-            _stage_group(source, group, stage, table, place, size)
+            ahead = source_at(table, group + 1, place)
+            stage_sources(source, group, stage, table, place, size)
             for i in range(table[TARGETS]):
-                channel, there = group * table[TARGETS] + i, _target_at(table, group, place)
+                channel, there = group * table[TARGETS] + i, target_at(table, group, place)
                 start = group * table[WEIGHT_GROUP] + i * table[WEIGHT_TARGET]
                 is_finite = _pack(weight, start, packed, table)
                 before = read(bias, channel * table[BIAS_STRIDE]) if table[HAS_BIAS] else np.float32(0)
@@ -107,7 +105,7 @@ def forward(lo: int, hi: int, source: Any, weight: Any, bias: Any, target: Any, 
             group += 1
             if group == table[GROUPS]:
                 block, group = block + 1, 0
-                place, size = _placed(block, table)
+                place, size = placed(block, table)
 
 
 def weights(lo: int, hi: int, g: Any, source: Any, scratch: Any, partial: Any, table: Any) -> None:
@@ -149,46 +147,6 @@ def _blocks(table: Any) -> int:
     return many
 
 
-@register_jitable
-def _placed(block: int, table: Any) -> Any:
-    """Where a block begins in the base, and how large it is, on every axis."""
-    w, rest = block % table[WIDTH + BLOCKS], block // table[WIDTH + BLOCKS]
-    h, rest = rest % table[HEIGHT + BLOCKS], rest // table[HEIGHT + BLOCKS]
-    d, n = rest % table[DEPTH + BLOCKS], rest // table[DEPTH + BLOCKS]
-    place = (
-        n * table[PICTURES + BLOCK],
-        d * table[DEPTH + BLOCK],
-        h * table[HEIGHT + BLOCK],
-        w * table[WIDTH + BLOCK],
-    )
-    size = (
-        min(table[PICTURES + BLOCK], table[PICTURES + BASE] - place[0]),
-        min(table[DEPTH + BLOCK], table[DEPTH + BASE] - place[1]),
-        min(table[HEIGHT + BLOCK], table[HEIGHT + BASE] - place[2]),
-        min(table[WIDTH + BLOCK], table[WIDTH + BASE] - place[3]),
-    )
-    return place, size
-
-
-@register_jitable
-def _source_at(table: Any, group: int, place: Any) -> int:
-    """About where the source of a block begins: what is fetched ahead need not be exact."""
-    row = max(0, place[2] * table[HEIGHT + STEP] + table[HEIGHT + ORIGIN]) * table[HEIGHT + STRIDE]
-    column = max(0, place[3] * table[WIDTH + STEP] + table[WIDTH + ORIGIN]) * table[WIDTH + STRIDE]
-    picture = place[0] * table[PICTURES + STRIDE] + place[1] * table[DEPTH + STRIDE]
-    return group * table[SOURCES] * table[SOURCE_STRIDE] + picture + row + column  # type: ignore[no-any-return]
-
-
-@register_jitable
-def _target_at(table: Any, group: int, place: Any) -> int:
-    """About where the target of a block begins."""
-    row = max(0, place[2] * table[HEIGHT + OUT_STEP] + table[HEIGHT + OUT_ORIGIN])
-    picture = place[0] * table[PICTURES + OUT_STRIDE] + row * table[HEIGHT + OUT_STRIDE]
-    column = max(0, place[3] * table[WIDTH + OUT_STEP] + table[WIDTH + OUT_ORIGIN])
-    channel = group * table[TARGETS] * table[TARGET_STRIDE] + column * table[WIDTH + OUT_STRIDE]
-    return channel + picture + place[1] * table[DEPTH + OUT_STEP] * table[DEPTH + OUT_STRIDE]  # type: ignore[no-any-return]
-
-
 @register_jitable(forceinline=True)
 def _fetch(source: Any, start: int, target: Any, to: int) -> None:
     """Asks for the memory of the next block, and of what this one will write."""
@@ -198,135 +156,13 @@ def _fetch(source: Any, start: int, target: Any, to: int) -> None:
 
 
 @register_jitable
-def _length(table: Any, size: Any) -> int:
-    """Elements of the long row that a block is."""
-    length = (size[0] - 1) * table[PICTURES + PITCH] + (size[1] - 1) * table[DEPTH + PITCH]
-    return length + (size[2] - 1) * table[HEIGHT + PITCH] + size[3]
-
-
-@register_jitable
-def _stage_group(source: Any, group: int, stage: Any, table: Any, place: Any, size: Any) -> None:
-    """Every channel and residue of a group's source, as float32 planes with zeros for padding."""
-    steps = (table[DEPTH + STEP], table[HEIGHT + STEP], table[WIDTH + STEP])
-    ends = (table[DEPTH + SIZE], table[HEIGHT + SIZE], table[WIDTH + SIZE])
-    strides = (
-        table[PICTURES + STRIDE],
-        table[DEPTH + STRIDE],
-        table[HEIGHT + STRIDE],
-        table[WIDTH + STRIDE],
-    )
-    reach = (table[DEPTH + EXTENT] - table[DEPTH + BLOCK], table[HEIGHT + EXTENT] - table[HEIGHT + BLOCK])
-    counts = (size[0], size[1] + reach[0], size[2] + reach[1])
-    for c in range(table[SOURCES]):
-        channel = (group * table[SOURCES] + c) * table[SOURCE_STRIDE] + place[0] * strides[0]
-        for plane in range(table[PLANES]):
-            at = table[AT_PLANES] + 3 * plane
-            firsts = (
-                place[1] * steps[0] + table[DEPTH + ORIGIN] + table[at],
-                place[2] * steps[1] + table[HEIGHT + ORIGIN] + table[at + 1],
-                place[3] * steps[2] + table[WIDTH + ORIGIN] + table[at + 2],
-            )
-            to = shifted(stage, (c * table[PLANES] + plane) * table[PLANE])
-            _stage_plane(source, channel, strides, to, table, counts, firsts, steps, ends)
-
-
-@register_jitable
-def _stage_targets(g: Any, group: int, out: Any, table: Any, place: Any, size: Any) -> None:
-    """Every channel of a group's target, with zeros wherever the block has no position."""
-    strides = (
-        table[PICTURES + OUT_STRIDE],
-        table[DEPTH + OUT_STRIDE],
-        table[HEIGHT + OUT_STRIDE],
-        table[WIDTH + OUT_STRIDE],
-    )
-    counts = (size[0], table[DEPTH + EXTENT], table[HEIGHT + EXTENT])
-    firsts = (place[1], place[2], place[3])
-    ends = (place[1] + size[1], place[2] + size[2], place[3] + size[3])
-    for i in range(table[TARGETS]):
-        channel = (group * table[TARGETS] + i) * table[TARGET_STRIDE] + place[0] * strides[0]
-        plane = shifted(out, i * table[PLANE])
-        _stage_plane(g, channel, strides, plane, table, counts, firsts, (1, 1, 1), ends)
-        clear(shifted(plane, _length(table, size)), SLACK)
-
-
-@register_jitable
-def _stage_plane(
-    source: Any, start: int, strides: Any, to: Any, table: Any, counts: Any, firsts: Any, steps: Any, ends: Any
-) -> None:
-    """Rows of positions firsts, firsts + steps, … of the source, or zeros where they are not below ends."""
-    extent, pitch = table[WIDTH + EXTENT], table[HEIGHT + PITCH]
-    lo, hi = _inside(firsts[2], steps[2], ends[2], extent)
-    column, step = (firsts[2] + lo * steps[2]) * strides[3], steps[2] * strides[3]
-    inside = _inside(firsts[1], steps[1], ends[1], counts[2])
-    for n in range(counts[0]):
-        for d in range(counts[1]):
-            row, z = n * table[PICTURES + PITCH] + d * table[DEPTH + PITCH], firsts[0] + d * steps[0]
-            top, bottom = inside if 0 <= z < ends[0] else (0, 0)
-            if top or bottom < counts[2]:
-                clear(shifted(to, row), top * pitch)
-                clear(shifted(to, row + bottom * pitch), (counts[2] - bottom) * pitch)
-            if table[WIDTH + BLOCKS] > 1:  # else the zeros of the block before are still there
-                for h in range(top, bottom):
-                    clear(shifted(to, row + h * pitch), lo)
-                    clear(shifted(to, row + h * pitch + hi), extent - hi)
-            at = start + n * strides[0] + z * strides[1] + (firsts[1] + top * steps[1]) * strides[2] + column
-            down = steps[1] * strides[2]
-            _stage_rows(source, at, down, step, to, row + top * pitch + lo, pitch, bottom - top, hi - lo)
-    if table[ROUNDS]:
-        _round_to_hf32(to, counts[0] * table[PICTURES + PITCH])
-
-
-@register_jitable
-def _stage_rows(
-    source: Any, start: int, down: int, step: int, to: Any, at: int, pitch: int, rows: int, count: int
-) -> None:
-    use_widest_vectors()
-    if step == 1:
-        copy_rows(source, start, down, to, at, pitch, rows, count)
-        return
-    for h in range(rows):
-        first, row = start + h * down, at + h * pitch
-        if step == 2:
-            for j in range(count):
-                to[row + j] = read(source, first + 2 * j)
-        else:
-            for j in range(count):
-                to[row + j] = read(source, first + step * j)
-
-
-@register_jitable
-def _inside(first: int, step: int, end: int, count: int) -> Any:
-    """The range of i < count for which first + i·step is a position below end."""
-    if step == 1:  # divisions take longer than all the rest
-        lo = min(max(0, -first), count)
-        return lo, min(max(lo, end - first), count)
-    lo = min(max(0, -(first // step)), count)
-    hi = min(max(lo, (end - 1 - first) // step + 1), count)
-    return lo, hi
-
-
-@register_jitable
-def _round_to_hf32(to: Any, count: int) -> None:
-    """11 explicit mantissa bits, to nearest, ties away from zero; NaN and Inf stay."""
-    use_widest_vectors()
-    for j in range(count):
-        to[j] = _hf32(to[j])
-
-
-@register_jitable
-def _hf32(value: Any) -> Any:
-    rounded = float_of(np.int32((bits_of(value) + np.int32(1 << 11)) & np.int32(-4096)))
-    return rounded if abs(value) < np.float32(np.inf) else value
-
-
-@register_jitable
 def _pack(weight: Any, start: int, packed: Any, table: Any) -> bool:
     """The weights of one target, tap by tap; whether all are finite."""
     worst = np.int32(0)
     for t in range(table[TAPS]):
         value = read(weight, start + table[table[AT_WEIGHTS] + t])
         if table[ROUNDS]:
-            value = _hf32(value)
+            value = to_hf32(value)
         packed[t] = value
         worst = max(worst, bits_of(value) & NOT_FINITE)
     return worst < NOT_FINITE  # type: ignore[no-any-return]
@@ -357,7 +193,7 @@ def _one_phase(
     """The long row of one target at one residue of its positions."""
     stage, out, packed = (shifted(mine, table[STAGE]), shifted(mine, table[OUT]), shifted(mine, table[PACKED]))
     at = table[AT_PHASES] + phase * PHASE_FIELDS
-    first, taps, length = table[at + 3], table[at + 4], _length(table, size)
+    first, taps, length = table[at + 3], table[at + 4], length_of(table, size)
     offsets, weights_ = shifted(table, table[AT_OFFSETS] + first), shifted(packed, first)
     if is_finite:
         for chunk in range(0, length, CHUNK):
@@ -413,9 +249,9 @@ def _put(out: Any, target: Any, start: int, table: Any, phase: int, place: Any, 
     d_first = place[1] * d_step + table[DEPTH + OUT_ORIGIN] + table[at]
     h_first = place[2] * h_step + table[HEIGHT + OUT_ORIGIN] + table[at + 1]
     w_first = place[3] * w_step + table[WIDTH + OUT_ORIGIN] + table[at + 2]
-    d_lo, d_hi = _inside(d_first, d_step, table[DEPTH + OUT_SIZE], size[1])
-    h_lo, h_hi = _inside(h_first, h_step, table[HEIGHT + OUT_SIZE], size[2])
-    w_lo, w_hi = _inside(w_first, w_step, table[WIDTH + OUT_SIZE], size[3])
+    d_lo, d_hi = inside(d_first, d_step, table[DEPTH + OUT_SIZE], size[1])
+    h_lo, h_hi = inside(h_first, h_step, table[HEIGHT + OUT_SIZE], size[2])
+    w_lo, w_hi = inside(w_first, w_step, table[WIDTH + OUT_SIZE], size[3])
     step = w_step * table[WIDTH + OUT_STRIDE]
     for n in range(size[0]):
         for d in range(d_lo, d_hi):
@@ -443,10 +279,10 @@ def _put_rows(out: Any, at: int, pitch: int, target: Any, to: int, down: int, st
 def _sum_block(g: Any, source: Any, group: int, block: int, mine: Any, table: Any, carefully: int) -> None:
     """run[target, tap] = Σ g·source over one block."""
     stage, out, run = (shifted(mine, table[STAGE]), shifted(mine, table[OUT]), shifted(mine, table[RUN]))
-    place, size = _placed(block, table)
-    _stage_group(source, group, stage, table, place, size)
-    _stage_targets(g, group, out, table, place, size)
-    next_place, _ = _placed(block + 1, table)
+    place, size = placed(block, table)
+    stage_sources(source, group, stage, table, place, size)
+    stage_targets(g, group, out, table, place, size)
+    next_place, _ = placed(block + 1, table)
     taps = table[TAPS]
     for i in range(table[TARGETS]):
         g_row, sums = shifted(out, i * table[PLANE]), shifted(run, i * taps)
@@ -458,8 +294,8 @@ def _sum_block(g: Any, source: Any, group: int, block: int, mine: Any, table: An
             for k in range(passes):
                 first, end = taps * k // passes, taps * (k + 1) // passes
                 offsets = shifted(table, table[AT_OFFSETS] + first)
-                ahead = (g, _target_at(table, group, next_place), source, _source_at(table, group, next_place), k == 0)
-                _sum_taps(end - first, _length(table, size), g_row, stage, offsets, shifted(sums, first), ahead)
+                ahead = (g, target_at(table, group, next_place), source, source_at(table, group, next_place), k == 0)
+                _sum_taps(end - first, length_of(table, size), g_row, stage, offsets, shifted(sums, first), ahead)
 
 
 @register_jitable

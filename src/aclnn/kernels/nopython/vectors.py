@@ -54,6 +54,39 @@ def copy_rows(source: Any, start: int, down: int, target: Any, to: int, to_down:
             start, to = start + down, to + to_down
 
 
+@register_jitable
+def copy_every_second(
+    source: Any, start: int, down: int, target: Any, to: int, to_down: int, rows: int, count: int
+) -> None:
+    """Rows of every second element. A vector also reads the element behind its last: that one goes by itself."""
+    last = count - 1
+    for _ in range(rows):
+        if last >= 8:
+            for i in range(0, last - 8, 8):
+                move_even(source, start + 2 * i, target, to + i)
+            move_even(source, start + 2 * (last - 8), target, to + last - 8)
+            write(target, to + last, read(source, start + 2 * last))
+        else:
+            for i in range(count):
+                write(target, to + i, read(source, start + 2 * i))
+        start, to = start + down, to + to_down
+
+
+@intrinsic
+def move_even(context: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
+    """Eight elements, the first, third … of sixteen."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        source_, start_, target_, to_ = args
+        all_ = _load(b, source_, start_, 16)
+        even = b.shuffle_vector(all_, all_, ir.Constant(ir.VectorType(_SMALL, 8), list(range(0, 16, 2))))
+        wide = widened(b, even, source.dtype, 8)
+        _store(b, narrowed(b, wide, target.dtype, 8), target_, to_)
+        return ctx.get_dummy_value()
+
+    return types.void(source, types.int64, target, types.int64), code
+
+
 @intrinsic(prefer_literal=True)
 def move(context: Any, width: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
     """`width` elements, a constant."""
