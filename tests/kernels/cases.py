@@ -20,6 +20,10 @@ LARGE = [
         convolution_backward_case(batch=4, in_channels=24, out_channels=32, size=14, padding=1, dtype=d)
         for d in (FLOAT32, FLOAT16, BFLOAT16)
     ),
+    *(
+        convolution_backward_case(batch=4, in_channels=24, out_channels=24, groups=24, size=28, padding=1, dtype=d)
+        for d in (FLOAT32, FLOAT16, BFLOAT16)
+    ),
     *(conv_tbc_backward_case(50, 4, 60, 32, 3, 1, dtype=d) for d in (FLOAT32, FLOAT16, BFLOAT16)),
     *(lstm_backward_case(9, 6, 20, 40, 2, True, dtype=d) for d in (FLOAT32, FLOAT16)),
     lstm_backward_case(9, 6, 20, 40, batch_first=True, lengths=(9, 8, 8, 4, 1, 0)),

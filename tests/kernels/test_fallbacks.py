@@ -72,7 +72,7 @@ LOAD_TORCH = "import torch; torch.ones(300, 300) @ torch.ones(300, 300)"
 @pytest.mark.torch
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_beside_torch(place: str) -> None:
-    assert kernels(**{place: LOAD_TORCH}) == {"numba", "onednn"}
+    assert kernels(**{place: LOAD_TORCH}) == {"direct", "numba", "onednn"}
 
 
 SMALL_STACKS = """

@@ -32,6 +32,7 @@ FORWARD = [
     elu__case((67, 1031)),
     thnn_fused_lstm_cell_case(70, 130),
     convolution_case(batch=4, in_channels=24, out_channels=32, size=14, padding=1),
+    convolution_case(batch=4, in_channels=24, out_channels=24, groups=24, size=28, padding=1),
     conv_tbc_case(50, 4, 24, 32, 3, 1),
     lstm_case(9, 6, 20, 40, 2, True),
 ]
