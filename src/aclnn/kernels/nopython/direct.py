@@ -30,6 +30,7 @@ from aclnn.kernels.nopython.direct_table import (
     AT_OFFSETS,
     AT_PHASES,
     AT_WEIGHTS,
+    BASE,
     BIAS_STRIDE,
     BLOCKS,
     CHAIN,
@@ -283,6 +284,11 @@ def _sum_block(g: Any, source: Any, group: int, block: int, mine: Any, table: An
     stage_sources(source, group, stage, table, place, size)
     stage_targets(g, group, out, table, place, size)
     next_place, _ = placed(block + 1, table)
+    if next_place[0] >= table[PICTURES + BASE]:
+        next_place, next_group = place, group + 1
+    else:
+        next_group = group
+    g_ahead, source_ahead = target_at(table, next_group, next_place), source_at(table, next_group, next_place)
     taps = table[TAPS]
     for i in range(table[TARGETS]):
         g_row, sums = shifted(out, i * table[PLANE]), shifted(run, i * taps)
@@ -294,7 +300,7 @@ def _sum_block(g: Any, source: Any, group: int, block: int, mine: Any, table: An
             for k in range(passes):
                 first, end = taps * k // passes, taps * (k + 1) // passes
                 offsets = shifted(table, table[AT_OFFSETS] + first)
-                ahead = (g, target_at(table, group, next_place), source, source_at(table, group, next_place), k == 0)
+                ahead = (g, g_ahead, source, source_ahead, k == 0)
                 _sum_taps(end - first, length_of(table, size), g_row, stage, offsets, shifted(sums, first), ahead)
 
 

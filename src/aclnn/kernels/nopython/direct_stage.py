@@ -44,9 +44,11 @@ from aclnn.kernels.nopython.vectors import copy_every_second, copy_rows
 @register_jitable
 def placed(block: int, table: Any) -> Any:
     """Where a block begins in the base, and how large it is, on every axis."""
-    w, rest = block % table[WIDTH + BLOCKS], block // table[WIDTH + BLOCKS]
-    h, rest = rest % table[HEIGHT + BLOCKS], rest // table[HEIGHT + BLOCKS]
-    d, n = rest % table[DEPTH + BLOCKS], rest // table[DEPTH + BLOCKS]
+    n, d, h, w = block, 0, 0, 0
+    if block and table[WIDTH + BLOCKS] * table[HEIGHT + BLOCKS] * table[DEPTH + BLOCKS] > 1:  # divisions take long
+        rest, w = block // table[WIDTH + BLOCKS], block % table[WIDTH + BLOCKS]
+        rest, h = rest // table[HEIGHT + BLOCKS], rest % table[HEIGHT + BLOCKS]
+        n, d = rest // table[DEPTH + BLOCKS], rest % table[DEPTH + BLOCKS]
     place = (
         n * table[PICTURES + BLOCK],
         d * table[DEPTH + BLOCK],
