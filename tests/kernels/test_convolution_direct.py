@@ -18,7 +18,7 @@ from aclnn.base.product import CPU
 from aclnn.base.rounding import ALLOW_DOWN_PRECISION, KEEP, USE_FP16
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.sound import judge
-from aclnn.kernels import jit, onednn
+from aclnn.kernels import convolution_direct, jit, onednn
 from aclnn.ops.convolution import convolution_backward_case
 from aclnn.ops.convolution_forward import convolution_case
 from tests.harness import assert_sound, bits, call
@@ -200,6 +200,12 @@ def refusals(case: Case) -> dict[str, str]:
 def test_who_is_refused_and_why() -> None:
     assert "pairs of channels" in refusals(convolution_case(in_channels=32, out_channels=32, size=20))["direct"]
     assert "products are fewer" in refusals(depthwise("forwards", size=5))["direct"]
+    small = depthwise("forwards", in_channels=384, out_channels=384, groups=384, size=14)
+    assert (
+        "smaller than 256, and oneDNN is there" in refusals(small).get("direct", "")
+        or not convolution_direct._has_onednn()
+    )
+    assert executor(small, fill(small), "fast").kernel == "direct"
     rounded = depthwise("backwards", cube_math_type=USE_FP16, size=(80, 80))
     assert f"cubeMathType {USE_FP16}" in refusals(rounded)["direct"]
     case = depthwise("forwards", size=(80, 80))
