@@ -102,6 +102,20 @@ def test_compiled_code_and_onednn_keep_within_the_limit(tmp_path: Path) -> None:
     assert key != other_key
 
 
+@on_x86
+@pytest.mark.parametrize(
+    ("features", "lanes", "across"),
+    [("+avx512f,+avx2,+fma", 16, 4), ("+avx2,-avx512f,+fma", 8, 2), ("+avx2,-fma", 4, 2), ("+sse4.1,-avx2", 4, 2)],
+)
+def test_tiles_are_as_wide_as_the_vectors(features: str, lanes: int, across: int) -> None:
+    assert isa.vectors(features)[:2] == (lanes, across)
+
+
+def test_tiles_on_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "arm64")
+    assert isa.vectors("+fp-armv8,+neon") == (4, 4, True)
+
+
 LOST = """
 import numba
 numba.njit("float32(float32)")(lambda x: x + 1)

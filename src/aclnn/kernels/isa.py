@@ -62,3 +62,23 @@ def target(processor: str, features: Mapping[str, bool]) -> tuple[str, str]:
     if level is not None and any(name.startswith(_VECTORS) for name in present - level.features):
         processor, present = level.processor, present & level.features
     return processor, ",".join(("+" if name in present else "-") + name for name in sorted(features))
+
+
+class Vectors(NamedTuple):
+    """What tiles of matrix products are made of: the lanes of a vector, and how many lie side by side in a tile."""
+
+    lanes: int
+    across: int
+    fused: bool  # whether a multiplication and an addition are one instruction
+
+
+def vectors(features: str) -> Vectors:
+    """The tiles of a processor, by its features as `target` writes them: six rows of sums, one row of factors and one
+    factor fill its registers, 32 with AVX-512 and on ARM, 16 elsewhere."""
+    present = set(features.split(","))
+    if "+avx512f" in present:
+        return Vectors(16, 4, True)
+    if {"+avx2", "+fma"} <= present:
+        return Vectors(8, 2, True)
+    on_arm = _ALIASES.get(platform.machine(), platform.machine()) == "aarch64"
+    return Vectors(4, 4, True) if on_arm else Vectors(4, 2, False)

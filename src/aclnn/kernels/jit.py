@@ -147,6 +147,12 @@ def _host() -> tuple[str, str]:
 
 
 @once
+def vectors() -> isa.Vectors:
+    """What tiles of matrix products are made of, for kernels and who launches them. Raises NoNativeCodeError."""
+    return isa.vectors(_host()[1])
+
+
+@once
 def _numba() -> Any:
     """numba, told of the limit: it optimises for a processor before our own target machine sees the code."""
     try:
@@ -178,7 +184,7 @@ def _fingerprint() -> str:
         except PackageNotFoundError as error:
             raise NoNativeCodeError(f"{package} is not installed, aclnn-cpu[fast] brings it") from error
     made_from.update("\n".join([*_host(), str(DATA)]).encode())
-    for source in sorted([*(_HERE / "nopython").glob("*.py"), _HERE / "entry.py", _HERE / "jit.py"]):
+    for source in sorted([*(_HERE / "nopython").glob("*.py"), *(_HERE / n for n in ("entry.py", "isa.py", "jit.py"))]):
         made_from.update(source.name.encode() + source.read_bytes())
     return made_from.hexdigest()[:16]
 
