@@ -9,7 +9,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP
 from aclnn.contract.call import Call
 from aclnn.kernels import convolution_direct as convolution_direct  # whose kernels are asked first
-from aclnn.kernels import convolution_layouts, jit, onednn, sums
+from aclnn.kernels import convolution_layouts, convolution_on_tiles, jit, onednn, sums
 from aclnn.kernels.convolution import convolution_backward_numpy
 from aclnn.kernels.convolution_execution import Execution
 from aclnn.kernels.convolution_layouts import Layouts
@@ -32,16 +32,31 @@ def too_small(call: Call) -> str | None:
     return f"{products} products are fewer than {FEW}" if products < FEW else None
 
 
+@kernel("aclnnConvolutionBackward", "tiles", engine="fast", too_small=too_small)
+def convolution_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
+    reason = _not_taken(call) or convolution_on_tiles.left_to_others(call, OUTPUTS)
+    if reason is not None:
+        return Refusal(reason)
+    try:
+        return convolution_on_tiles.prepared_backward(call, threads, rounding_of(call), convolution_backward_numpy)
+    except jit.NoNativeCodeError as error:
+        return Refusal(str(error))
+
+
 @kernel("aclnnConvolutionBackward", "onednn", engine="fast", too_small=too_small)
 def convolution_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
+    reason = _not_taken(call)
+    return prepared(call, threads) if reason is None else Refusal(reason)
+
+
+def _not_taken(call: Call) -> str | None:
+    """Why no kernel for gradInput and gradWeight takes a call, if none does."""
     specs = [call[n] for n in (*INPUTS, *_wanted(call))]
     if any(s.dtype not in jit.POINTER for s in specs):
-        return Refusal("it takes float32, float16 and bfloat16")
+        return "it takes float32, float16 and bfloat16"
     if any(s.is_empty for s in specs):
-        return Refusal("a tensor is empty")
-    if not _wanted(call):
-        return Refusal("it computes gradInput and gradWeight, of which none is wanted")
-    return prepared(call, threads)
+        return "a tensor is empty"
+    return None if _wanted(call) else "it computes gradInput and gradWeight, of which none is wanted"
 
 
 @kernel("aclnnConvolutionBackward", "numba", engine="fast", too_small=too_small)

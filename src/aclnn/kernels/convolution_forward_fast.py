@@ -14,7 +14,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import dense
 from aclnn.contract.call import Call
-from aclnn.kernels import convert, convolution_layouts, jit, onednn
+from aclnn.kernels import convert, convolution_layouts, convolution_on_tiles, jit, onednn
 from aclnn.kernels.convolution_execution import Execution
 from aclnn.kernels.convolution_fast import FEW, compute_dtype, problem_of, programs, rounding_of
 from aclnn.kernels.convolution_forward import convolution_numpy
@@ -35,14 +35,29 @@ def too_small(call: Call) -> str | None:
     return f"{products} products are fewer than {FEW}" if products < FEW else None
 
 
+@kernel("aclnnConvolution", "tiles", engine="fast", too_small=too_small)
+def convolution_on_tiles_fast(call: Call, threads: int) -> Prepared | Refusal:
+    reason = _not_taken(call) or convolution_on_tiles.left_to_others(call, ("output",))
+    if reason is not None:
+        return Refusal(reason)
+    gradient = _as_gradient(call)
+    try:
+        return convolution_on_tiles.prepared_forward(call, gradient, threads, rounding_of(gradient), convolution_numpy)
+    except jit.NoNativeCodeError as error:
+        return Refusal(str(error))
+
+
 @kernel("aclnnConvolution", "onednn", engine="fast", too_small=too_small)
 def convolution_fast(call: Call, threads: int) -> Prepared | Refusal:
+    reason = _not_taken(call)
+    return prepared(call, threads) if reason is None else Refusal(reason)
+
+
+def _not_taken(call: Call) -> str | None:
     specs = [call[name] for name in TENSORS if call[name] is not None]
     if any(s.dtype not in jit.POINTER for s in specs):
-        return Refusal("it takes float32, float16 and bfloat16")
-    if any(s.is_empty for s in specs):
-        return Refusal("a tensor is empty")
-    return prepared(call, threads)
+        return "it takes float32, float16 and bfloat16"
+    return "a tensor is empty" if any(s.is_empty for s in specs) else None
 
 
 def prepared(call: Call, threads: int, layouts: Layouts | None = None) -> Prepared | Refusal:

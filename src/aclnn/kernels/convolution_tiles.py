@@ -1,0 +1,213 @@
+"""Convolutions on tiles of our own: how a pass is launched. See nopython/convolve.py for what is computed.
+
+Planning is arithmetic: boxes that fit the second cache, sums cut by shape alone, a few buffers in the workspace.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from aclnn.base.dtype import FLOAT32
+from aclnn.base.geometry import Array
+from aclnn.base.tensor import TensorSpec
+from aclnn.kernels import jit
+from aclnn.kernels.convolution_boxes import (
+    Laid,
+    Pass,
+    as_five,
+    box_of,
+    joined_axes,
+    lay_out,
+    onto_narrow,
+    onto_wide,
+    passes,
+)
+from aclnn.kernels.nopython.agreed import (
+    COLUMNS_TOGETHER,
+    DATA_TABLE,
+    DEPTH,
+    LOW,
+    TALL,
+    tall_panels,
+)
+from aclnn.kernels.onednn import Window
+from aclnn.kernels.program import Arena
+from aclnn.kernels.strides import address
+from aclnn.kernels.threads import Work, worth
+
+STAGED_ELEMENTS = 56 * 1024  # of a box: half of a second cache of 512 KB, beside what is packed
+PACKED_ELEMENTS = 48 * 1024  # of the panels of a that stay in the second cache
+MOST_POSITIONS = 4096  # of a box
+BOXES_PER_THREAD = 4  # at least, so that threads end together
+PER_THREAD = 32768  # elements to pack that pay for waking a thread
+CHAINS = ((32, 256), (64, 1024), (96, 2048), (128, 4096), (192, math.inf))  # how long, for sums of fewer terms
+FOUND, IGNORED = "found", "ignored"  # operands of a launch that says whether it met NaN or Inf
+
+
+def columns() -> int:
+    vectors = jit.vectors()
+    return vectors.lanes * vectors.across
+
+
+def chain(length: int) -> int:
+    """How many of so many products are added one by one. Equal terms err by a third of that, in units of u·Σ|terms|,
+    and (8 + √length) are allowed."""
+    return next(most for most, below in CHAINS if length < below)
+
+
+def panels_of(rows: int) -> int:
+    """How many panels a matrix has."""
+    tall = tall_panels(rows)
+    return tall + max(0, -(-(rows - TALL * tall) // LOW))
+
+
+def packed_rows(rows: int) -> int:
+    tall = tall_panels(rows)
+    return TALL * tall + LOW * (panels_of(rows) - tall)
+
+
+class Numbers:
+    """Tables of int64 that arguments point to; they live as long as this does."""
+
+    def __init__(self) -> None:
+        self._kept: list[object] = []
+
+    def put(self, values: Sequence[int] | Array) -> int:
+        array = np.array(values, np.int64)
+        self._kept.append(array)
+        return address(array)
+
+
+class Launch(NamedTuple):
+    """One planned launch. Tensors and buffers come first among its arguments; a buffer is a place in the workspace."""
+
+    name: str
+    kinds: str
+    items: int
+    operands: tuple[str | int | None, ...]  # a tensor, a place in the workspace, or nothing
+    tables: tuple[int, ...]
+    threads: int
+    starts: tuple[int, ...] = ()  # bytes by which an operand begins later
+
+    def work(self, keep: object) -> Work:
+        arguments = [0] * len(self.operands) + list(self.tables)
+        return Work(jit.load(self.name, self.kinds), self.items, 1, arguments, self.threads, keep)
+
+
+class Shape(NamedTuple):
+    """What a convolution has, seen from its weight: (narrow channels, wide channels of a group, *taps)."""
+
+    wide: TensorSpec
+    narrow: TensorSpec
+    weight: TensorSpec
+    window: Window
+    groups: int
+
+    def _axes(self) -> list[tuple[int, ...]]:
+        w, sizes = self.window, (self.wide.shape[2:], self.narrow.shape[2:], self.weight.shape[2:])
+        return list(zip(*sizes, w.stride, w.padding_before, w.dilation, strict=True))
+
+    def onto_narrow(self) -> list[Pass]:
+        return passes([[onto_narrow(narrow, k, s, p, d)] for _, narrow, k, s, p, d in self._axes()])
+
+    def onto_wide(self) -> list[Pass]:
+        return passes([list(onto_wide(wide, k, s, p, d)) for wide, _, k, s, p, d in self._axes()])
+
+
+def tap_places(spec: TensorSpec, over: Pass) -> list[int]:
+    """Where the taps of a pass lie in a weight."""
+    steps = (0,) * (5 - spec.rank) + spec.strides[2:]
+    return [sum(q * step for q, step in zip(tap, steps, strict=True)) for tap in over.taps]
+
+
+class Room(NamedTuple):
+    """What planning adds to: the workspace and the tables, for so many threads."""
+
+    arena: Arena
+    numbers: Numbers
+    threads: int
+
+
+class DataPlan:
+    """A result made from a picture and the weight: all its passes.
+
+    `onto_wide` says which side the result is: gradInput of a plain convolution, or a transposed one.
+    """
+
+    def __init__(self, shape: Shape, onto_wide: bool, names: tuple[str, str, str, str | None], room: Room):
+        """The names are those of the picture, the weight, the result and perhaps the bias."""
+        self._shape, self._onto_wide, self._names, self._room = shape, onto_wide, names, room
+        source, out = (shape.narrow, shape.wide) if onto_wide else (shape.wide, shape.narrow)
+        self._source, self._out = source, out
+        self._inputs, self._outputs = source.shape[1] // shape.groups, out.shape[1] // shape.groups
+        self.pads = False
+        self.packed: list[tuple[int, int]] = []  # place and elements of what is packed of the weight
+        self.packing: list[Launch] = []
+        self.launches: list[Launch] = []
+        overs = shape.onto_wide() if onto_wide else shape.onto_narrow()
+        for over, packed in [(over, self._pack_weight(over)) for over in overs]:  # all is packed before a pass runs
+            self._add_pass(over, packed)
+
+    def _pack_weight(self, over: Pass) -> int:
+        """Launches the packing of a pass's taps; says where they go."""
+        weight, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
+        narrow_step, wide_step = weight.strides[:2]
+        per_group = weight.shape[0] // groups * narrow_step
+        steps = (per_group, wide_step, narrow_step) if self._onto_wide else (per_group, narrow_step, wide_step)
+        elements = groups * packed_rows(self._outputs) * len(over.taps) * self._inputs
+        place = self._room.arena.reserve(4 * elements)
+        if elements:
+            numbers = (self._outputs, self._inputs, len(over.taps), put(tap_places(weight, over)), put(steps))
+            kinds, operands = jit.POINTER[weight.dtype] + "FiiiII", (self._names[1], place)
+            items, threads = panels_of(self._outputs) * groups, worth(elements, PER_THREAD, self._room.threads)
+            self.packing.append(Launch("convolve.pack_weight", kinds, items, operands, numbers, threads))
+            self.packed.append((place, elements))
+        return place
+
+    def _add_pass(self, over: Pass, packed: int) -> None:
+        picture, out = as_five(self._source), as_five(self._out)
+        axes = list(zip(over.axes, out.steps[2:], strict=True))
+        start = sum(axis.start * step for axis, step in axes)
+        out_steps = (*out.steps[:2], *(axis.step * step for axis, step in axes))
+        pads = any(axis.pads(n) for axis, n in zip(over.axes, picture.sizes, strict=True))
+        self.pads = self.pads or pads
+        copied = bool(over.taps) and must_copy(self._source, over, pads)
+        if not copied:
+            over, picture, out_steps = joined_axes(over, picture, out_steps)
+        whole = (out.batch, *over.sizes)
+        share = math.prod(whole) * self._shape.groups // (BOXES_PER_THREAD * self._room.threads)
+        box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, max(COLUMNS_TOGETHER, min(MOST_POSITIONS, share)))
+        laid = lay_out(picture, self._inputs, over, box, copied, 2 * columns())
+        self._launch(whole, box, laid, out_steps, packed, start)
+
+    def _launch(
+        self, whole: Sequence[int], box: Sequence[int], laid: Laid, out_steps: Sequence[int], packed: int, start: int
+    ) -> None:
+        boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
+        lots = min(self._room.threads, math.prod(boxes) * self._shape.groups)
+        depth, together = len(laid.rows), max(1, COLUMNS_TOGETHER // columns())
+        blocks = -(-depth // DEPTH)
+        at_a_time = max(1, PACKED_ELEMENTS // (TALL * -(-max(depth, 1) // max(blocks, 1))))
+        per_lot = laid.room + together * columns() * (DEPTH + packed_rows(self._outputs))
+        scratch = self._room.arena.reserve(4 * per_lot * lots)
+        adds_bias = self._names[3] is not None
+        table = [lots, per_lot, laid.room, self._outputs, depth // self._inputs, together, at_a_time, blocks]
+        table += [chain(depth), int(adds_bias), *out_steps]
+        assert len(table) == DATA_TABLE
+        put = self._room.numbers.put
+        tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(laid.rows), put(table)
+        kinds = jit.letters(self._source.dtype, self._out.dtype) + "FFFIIII"
+        operands = (self._names[0], self._names[2], packed, self._names[3], scratch)
+        starts = (0, start * self._out.dtype.itemsize, 0, 0, 0)
+        self.launches.append(Launch("convolve.data", kinds, lots, operands, tables, lots, starts))
+        self._room.arena.release(scratch, 4 * per_lot * lots)
+
+
+def must_copy(source: TensorSpec, over: Pass, pads: bool) -> bool:
+    """Whether a picture cannot be read where it lies: it is not float32, rows are not dense, or taps are no shifts."""
+    strided = any(axis.stride > 1 for axis in over.axes)
+    return source.dtype is not FLOAT32 or source.strides[-1] != 1 or strided or pads

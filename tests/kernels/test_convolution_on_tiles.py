@@ -1,0 +1,248 @@
+"""Convolution on tiles of our own: right at any shape, dtype, stride and value; the same bits for any threads."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import aclnn
+from aclnn import ops
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
+from aclnn.base.product import CPU
+from aclnn.base.rounding import USE_FP16
+from aclnn.base.tensor import TensorSpec
+from aclnn.contract.call import Call
+from aclnn.contract.cases import Case, fill, views
+from aclnn.golden.sound import judge
+from aclnn.kernels import convolution_on_tiles, jit, onednn
+from aclnn.ops.convolution import convolution_backward, convolution_backward_case
+from aclnn.ops.convolution_forward import convolution, convolution_case
+from tests.harness import assert_sound, bits, call
+from tests.kernels.test_convolution_fast import SPECIAL, served, shapes
+from tests.kernels.test_products import Fenced
+from tests.ops import test_convolution_forward
+from tests.strategies import strided
+
+pytest.importorskip("numba")
+ASKED = convolution_on_tiles.left_to_others
+CASES = [pytest.param(c, id=f"{i}-{c.note}") for i, c in enumerate(ops.cases(convolution_backward)) if served(c)]
+FORWARD = [
+    pytest.param(c, id=f"{i}-{c.note}")
+    for i, c in enumerate(ops.cases(convolution))
+    if all(not c.values[n].is_empty and c.values[n].dtype.name != "float64" for n in ("input", "weight", "output"))
+]
+
+
+@pytest.fixture(autouse=True)
+def always_tiles() -> Iterator[None]:
+    """Whatever else is faster, tiles serve."""
+    aclnn.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(convolution_on_tiles, "left_to_others", lambda *given: None)
+        yield
+    aclnn.cache_clear()
+
+
+def needs_half(case: Case) -> bool:
+    """Whether float16 is converted, which takes an instruction."""
+    specs = [v for v in case.values.values() if isinstance(v, TensorSpec)]
+    return any(s.dtype is FLOAT16 for s in specs) or case.values["cubeMathType"] == USE_FP16
+
+
+def skip_without_half(case: Case) -> None:
+    if needs_half(case) and platform.machine() == "x86_64" and "+f16c" not in jit._host()[1]:
+        pytest.skip("this processor has no float16 conversion")
+
+
+def assert_judged(case: Case, filled: dict[str, Any]) -> None:
+    for output in judge(case.op, case.call, views(filled, case.op)):
+        assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
+
+
+@pytest.mark.parametrize("case", [*CASES, *FORWARD])
+def test_every_case(case: Case) -> None:
+    skip_without_half(case)
+    assert_sound(case, "fast")
+
+
+@settings(max_examples=150)
+@given(shapes(), st.integers(1, 3), st.integers(0, 99), st.lists(st.sampled_from(SPECIAL)))
+def test_any_shape_with_any_value(case: Case, threads: int, seed: int, specials: list[float]) -> None:
+    assume(served(case))
+    assume(not needs_half(case) or platform.machine() != "x86_64" or "+f16c" in jit._host()[1])
+    filled, rng = fill(case, seed), np.random.default_rng(seed)
+    for value in specials[:4]:
+        view = filled[("gradOutput", "input", "weight")[rng.integers(3)]].view
+        view[tuple(rng.choice([0, n - 1, rng.integers(n)]) for n in view.shape)] = value  # corners meet padding
+    with aclnn.threads(threads):
+        call(case, filled, engine="fast")
+    assert_judged(case, filled)
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_any_convolution_forwards_or_backwards_through_any_strides(data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from([FLOAT32, BFLOAT16]))
+    case = data.draw(st.one_of(shapes(), test_convolution_forward.cases(dtype=dtype)))
+    specs = [v for v in case.values.values() if isinstance(v, TensorSpec)]
+    assume(not any(s.is_empty for s in specs) and not needs_half(case))
+    assume(any(case.values.get("outputMask", (True,))))
+    assert_sound(data.draw(st.one_of(st.just(case), strided(case))), "fast")
+
+
+@settings(max_examples=60)
+@given(
+    rows=st.one_of(st.integers(1, 20), st.sampled_from([31, 64, 150, 301])),
+    depth=st.one_of(st.integers(1, 20), st.sampled_from([31, 63, 65, 255, 257, 500, 1100])),
+    columns=st.one_of(st.integers(1, 70), st.sampled_from([127, 129, 300])),
+    threads=st.integers(1, 3),
+)
+def test_matrix_products_of_any_size(rows: int, depth: int, columns: int, threads: int) -> None:
+    case = convolution_case(
+        batch=1, in_channels=depth, out_channels=rows, size=(columns,), kernel=1, padding=0, product=CPU
+    )
+    with aclnn.threads(threads):
+        assert_sound(case, "fast")
+
+
+@pytest.mark.parametrize("value", [1.1, 0.7, 1 / 3, 0.1, 3.3])
+def test_equal_terms_are_within_the_bound(value: float) -> None:
+    case = convolution_backward_case(batch=3, in_channels=16, out_channels=16, size=40, padding=1)
+    filled = fill(case)
+    for name, number in (("gradOutput", 0.7), ("input", value), ("weight", 1.0 if value == 1.1 else value)):
+        filled[name].view[...] = number
+    call(case, filled, engine="fast")
+    assert_judged(case, filled)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("value", [1.1, 0.7, 1 / 3])
+def test_ten_million_equal_terms_are_within_the_bound(value: float) -> None:
+    case = convolution_backward_case(batch=1, in_channels=1, out_channels=1, size=(10_000_000,), kernel=3, padding=1)
+    filled = fill(case)
+    for name in ("gradOutput", "input", "weight"):
+        filled[name].view[...] = value
+    call(case, filled, engine="fast")
+    assert_judged(case, filled)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
+def test_same_bits_on_any_number_of_threads(dtype: DType, transposed: bool) -> None:
+    case = convolution_backward_case(
+        batch=5,
+        in_channels=20,
+        out_channels=34,
+        size=(29, 31),
+        padding=1,
+        stride=(2, 1),
+        transposed=transposed,
+        dtype=dtype,
+    )
+    skip_without_half(case)
+    found = set()
+    for threads in (1, 2, 3, 7):
+        filled = fill(case, 5)
+        with aclnn.threads(threads):
+            call(case, filled, engine="fast")
+        found.add(tuple(bits(case, filled)))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_channels_last_and_steps_in_memory(groups: int) -> None:
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((2, 9, 11, 24)).astype("f4"), rng.standard_normal((20, 3, 3, 24 // groups)).astype("f4")
+    g = rng.standard_normal((2, 9, 22, 20)).astype("f4")[:, :, ::2]
+    last = tuple(np.moveaxis(a, -1, 1) for a in (g, x, w))
+    arguments = (None, 1, 1, 1, False, 0, groups, (True, True, False))
+    found = aclnn.convolution_backward(*last, *arguments, engine="fast")
+    expected = aclnn.convolution_backward(*map(np.ascontiguousarray, last), *arguments, engine="numpy")
+    for one, other in zip(found[:2], expected[:2], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [(7, 7), (9, 10), (1, 31), (40,), (5, 1)], ids=str)
+@pytest.mark.parametrize(("kernel", "padding"), [(1, 0), (3, 0), (3, 1)])
+def test_nothing_is_read_behind_a_tensor(size: tuple[int, ...], kernel: int, padding: int) -> None:
+    """Tensors that end where no memory is: one step further ends the process."""
+    taps = tuple(min(kernel, n) for n in size)
+    pads = tuple(min(padding, t - 1) for t in taps)
+    outputs = tuple(n + 2 * p - t + 1 for n, p, t in zip(size, pads, taps, strict=True))
+    shapes = (3, 17, *outputs), (3, 10, *size), (17, 10, *taps)
+    rng = np.random.default_rng(1)
+    fenced = [Fenced(rng.standard_normal(shape).astype(np.float32)) for shape in shapes]
+    arguments = (None, 1, pads, 1, False, 0, 1, (True, True, False))
+    found = aclnn.convolution_backward(*(f.array for f in fenced), *arguments, engine="fast")
+    expected = aclnn.convolution_backward(*(f.array for f in fenced), *arguments, engine="numpy")
+    for one, other in zip(found[:2], expected[:2], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("channels", "length", "kernel"), [(2, 2**20, 5), (1, 2**24, 3)])
+def test_long_rows_are_planned_at_once_and_in_little_memory(channels: int, length: int, kernel: int) -> None:
+    import time
+
+    x = np.broadcast_to(np.float32(1), (1, channels, length))
+    w = np.ones((channels, channels, kernel), np.float32)
+    arguments = (None, 1, kernel // 2, 1, False, 0, 1, (True, True, False))
+    aclnn.convolution_backward.plan(x, x, w, *arguments, engine="fast")
+    aclnn.cache_clear()
+    start = time.perf_counter()
+    plan = aclnn.convolution_backward.plan(x, x, w, *arguments, engine="fast")
+    assert time.perf_counter() - start < 0.5  # 0.002 s on an idle machine
+    assert plan.kernel == "tiles"
+    assert plan.workspace_size < x.size  # a quarter of one tensor
+
+
+@pytest.mark.parametrize(
+    ("changes", "kernel", "reason"),
+    [
+        ({}, "tiles", None),
+        ({"outputMask": (True, False, False), "gradWeight": None, "gradBias": None}, "onednn", "oneDNN is ahead"),
+        ({"stride": (9, 9)}, "onednn", "a stride of 81 positions takes more than 64 passes"),
+        ({"dilation": (700, 1)}, "onednn", "taps are 700 positions apart, more than 512"),
+    ],
+    ids=["large", "gradInput alone", "many passes", "far taps"],
+)
+def test_who_is_asked_first(changes: dict[str, Any], kernel: str, reason: str | None) -> None:
+    try:
+        has_avx512 = onednn.library().has_avx512
+    except onednn.OneDnnError as error:
+        pytest.skip(str(error))
+    wanted = convolution_backward_case(batch=2, in_channels=32, out_channels=32, size=28, padding=1)
+    said = ASKED(Call({**wanted.values, **changes}, wanted.product), ("gradInput", "gradWeight"))
+    if has_avx512 and kernel == "tiles":
+        reason = "oneDNN is ahead"
+    assert said is None if reason is None else reason in str(said)
+
+
+def test_nothing_is_needed_but_native_code() -> None:
+    text = """
+import numpy as np, aclnn
+x, w = np.ones((2, 32, 20, 20), np.float32), np.ones((32, 32, 3, 3), np.float32)
+plan = aclnn.convolution_backward.plan(x, x, w, None, 1, 1, 1, False, 0, 1, (True, True, False))
+assert plan.kernel == "tiles", plan.refused
+"""
+    environment = {**os.environ, "ACLNN_ONEDNN": "/nowhere/libdnnl.so.3"}
+    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the levels of x86-64")
+@pytest.mark.long
+@pytest.mark.parametrize("level", ["sse41", "avx2", "avx512", "native"])
+def test_every_instruction_set(level: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long", __file__]
+    environment = {**os.environ, "ACLNN_MAX_ISA": level}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stdout[-3000:]
