@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from aclnn.kernels.nopython import agreed
 from aclnn.kernels.nopython.agreed import (
@@ -46,7 +45,7 @@ from aclnn.kernels.nopython.agreed import (
 )
 from aclnn.kernels.nopython.arithmetic import bits_of, use_widest_vectors
 from aclnn.kernels.nopython.half import floats, read, write
-from aclnn.kernels.nopython.panels import ACROSS, COLUMNS, LANES, copy_runs, multiply, turn, words
+from aclnn.kernels.nopython.panels import ACROSS, COLUMNS, LANES, copy_runs, inner, multiply, turn, words
 from aclnn.kernels.nopython.staging import brought, find_box, place_of, start_of
 from aclnn.kernels.nopython.tiles import shifted
 
@@ -56,23 +55,23 @@ STARTS = 2 * COLUMNS  # numbers of a list of columns: a panel, or at least a vec
 PART_ROWS = MOST_PARTS * COLUMNS
 
 
-tall_panels: Callable[[int], int] = register_jitable(agreed.tall_panels)
+tall_panels: Callable[[int], int] = inner(agreed.tall_panels)
 
 
-@register_jitable
+@inner
 def panels_of(rows: int) -> int:
     tall = tall_panels(rows)
     return tall - (TALL * tall - rows) // LOW if rows > TALL * tall else tall
 
 
-@register_jitable
+@inner
 def panel(index: int, rows: int) -> Any:
     """The first row of a panel of a matrix, and its height."""
     tall = tall_panels(rows)
     return (TALL * index, TALL) if index < tall else (TALL * tall + LOW * (index - tall), LOW)
 
 
-@register_jitable
+@inner
 def packed_rows(rows: int) -> int:
     """The rows of all panels together."""
     tall, panels = tall_panels(rows), panels_of(rows)
@@ -128,7 +127,7 @@ def data(
             put_box(read_from, to, a, added, work, box, positions, picture, rows, table)
 
 
-@register_jitable
+@inner
 def put_box(
     room: Any,
     out: Any,
@@ -161,7 +160,7 @@ def put_box(
         put_columns(sums, height, out, bias, first, end, box, table)
 
 
-@register_jitable
+@inner
 def multiply_panels(
     a: Any, b: Any, c: Any, columns: int, start: int, stop: int, depth: int, add: bool, table: Any
 ) -> None:
@@ -177,7 +176,7 @@ def multiply_panels(
                 multiply(height, stop - start, table[CHAIN_LENGTH], left, shifted(b, p * DEPTH * COLUMNS), to, add)
 
 
-@register_jitable
+@inner
 def pack_positions(room: Any, first: int, end: int, box: Any, picture: Any, rows: Any, count: int, target: Any) -> None:
     """A panel of b: `count` rows (channel, tap), which begin at rows[…], of the positions from `first` on."""
     places, firsts, seconds, splits = words(COLUMNS), words(ACROSS), words(ACROSS), words(ACROSS)
@@ -201,7 +200,7 @@ def pack_positions(room: Any, first: int, end: int, box: Any, picture: Any, rows
                 target[k * COLUMNS + lane] = room[rows[k] + places[lane]]
 
 
-@register_jitable
+@inner
 def run_of(places: Any, start: int, end: int) -> int:
     """How many places from `start` on are neighbours."""
     count = 1
@@ -210,7 +209,7 @@ def run_of(places: Any, start: int, end: int) -> int:
     return count
 
 
-@register_jitable
+@inner
 def find_lanes(first: int, end: int, box: Any, picture: Any, places: Any) -> None:
     """Where the positions of a panel lie. Behind the last it goes on in memory of our own, and repeats it elsewhere."""
     lane = 0
@@ -225,7 +224,7 @@ def find_lanes(first: int, end: int, box: Any, picture: Any, places: Any) -> Non
             lane += 1
 
 
-@register_jitable
+@inner
 def put_columns(sums: Any, height: int, out: Any, bias: Any, first: int, end: int, box: Any, table: Any) -> None:
     """Writes panels of the result: channel by channel, run by run."""
     runs, step = words(OUT_RUNS), table[OUT_STEPS + 4]
@@ -242,7 +241,7 @@ def put_columns(sums: Any, height: int, out: Any, bias: Any, first: int, end: in
                     write(out, place + i * step, sums[row + i] + added)
 
 
-@register_jitable
+@inner
 def find_runs(first: int, end: int, height: int, box: Any, table: Any, runs: Any) -> int:
     """Positions first … end − 1 of a box as runs inside of a panel and of a row: place in the first row of the sums,
     place in the result, length."""
@@ -284,7 +283,7 @@ def weights(
             add_part(source, outer, sums, room, part, group, left, right, picture, outer_picture, boxes, rows, table)
 
 
-@register_jitable
+@inner
 def add_part(
     source: Any,
     outer: Any,
@@ -320,7 +319,7 @@ def add_part(
             add_block(x, sums, work, stop - start, segments, runs, columns, left, right, begun, picture, rows, table)
 
 
-@register_jitable
+@inner
 def pack_outer(outer: Any, work: Any, segments: Any, runs: int, columns: Any, picture: Any, table: Any) -> None:
     """Panels of a, [position][rows], DEPTH positions apart."""
     for index in range(panels_of(table[OUTPUTS])):
@@ -330,7 +329,7 @@ def pack_outer(outer: Any, work: Any, segments: Any, runs: int, columns: Any, pi
         pack_turned(outer, picture[STAGED], columns, height, segments, runs, shifted(work, first * DEPTH))
 
 
-@register_jitable
+@inner
 def add_block(
     source: Any,
     sums: Any,
@@ -361,7 +360,7 @@ def add_block(
                 multiply(height, depth, table[WEIGHT_CHAIN], shifted(work, first * DEPTH), b, c, begun)
 
 
-@register_jitable
+@inner
 def find_segments(start: int, stop: int, box: Any, picture: Any, segments: Any) -> int:
     """Positions start … stop − 1 of a box as runs of neighbours: each has its first position, its place, its count."""
     count, position = 0, start
@@ -378,7 +377,7 @@ def find_segments(start: int, stop: int, box: Any, picture: Any, segments: Any) 
     return count
 
 
-@register_jitable
+@inner
 def pack_turned(source: Any, safe: int, columns: Any, width: int, segments: Any, count: int, target: Any) -> None:
     """A panel [position][width] of columns whose elements are neighbours in memory. Whole vectors are written, those of
     later columns and earlier positions first, so that what is too much is written over. Behind a run they are read as

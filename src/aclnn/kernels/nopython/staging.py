@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
 from aclnn.kernels.nopython.agreed import (
     BEFORE,
@@ -28,10 +28,10 @@ from aclnn.kernels.nopython.agreed import (
     WHOLE,
 )
 from aclnn.kernels.nopython.half import read
-from aclnn.kernels.nopython.panels import LANES
+from aclnn.kernels.nopython.panels import LANES, inner
 
 
-@register_jitable
+@inner
 def find_box(index: int, boxes: Any, box: Any) -> int:
     """Writes where a box begins and how large it is; says how many positions it has."""
     positions = 1
@@ -43,7 +43,7 @@ def find_box(index: int, boxes: Any, box: Any) -> int:
     return positions
 
 
-@register_jitable
+@inner
 def place_of(position: int, box: Any, steps: Any, first: int) -> Any:
     """Where a position of a box lies behind the box, and how many more its row has, itself included. `steps` has, from
     `first` on, those of the batch, of channels and of three axes."""
@@ -57,7 +57,7 @@ def place_of(position: int, box: Any, steps: Any, first: int) -> Any:
     return place, box[7] - x
 
 
-@register_jitable
+@inner
 def start_of(box: Any, group: int, channels: int, steps: Any, first: int) -> int:
     """Where the first position of a box lies in a tensor, in the first channel of a group."""
     start: int = box[0] * steps[first] + group * channels * steps[first + 1]
@@ -66,7 +66,7 @@ def start_of(box: Any, group: int, channels: int, steps: Any, first: int) -> int
     return start
 
 
-@register_jitable
+@inner
 def brought(source: Any, table: Any, group: int, box: Any, room: Any) -> Any:
     """Where a group's channels of a box begin: in `room`, where they are copied, or in a picture of float32."""
     if table[STAGED]:
@@ -75,7 +75,7 @@ def brought(source: Any, table: Any, group: int, box: Any, room: Any) -> Any:
     return as_floats(source, start_of(box, group, table[CHANNELS], table, PICTURE_STEPS))
 
 
-@register_jitable
+@inner
 def stage(source: Any, table: Any, group: int, box: Any, target: Any) -> None:
     """Copies what a box needs of a group's channels."""
     channels = table[CHANNELS]
@@ -101,7 +101,7 @@ def stage(source: Any, table: Any, group: int, box: Any, target: Any) -> None:
                     stage_rows(source, start, inside, table, fx, box, target, to + fx * table[PHASE_LAID + 2])
 
 
-@register_jitable
+@inner
 def stage_rows(source: Any, start: int, inside: bool, table: Any, fx: int, box: Any, target: Any, to: int) -> None:
     """One row of every channel, in one phase."""
     stride, before, size = table[STRIDE + 2], table[BEFORE + 2] - fx, table[SIZES + 2]
@@ -119,7 +119,7 @@ def stage_rows(source: Any, start: int, inside: bool, table: Any, fx: int, box: 
             target[row + i] = 0
 
 
-@register_jitable
+@inner
 def copy_row(source: Any, start: int, step: int, count: int, target: Any, to: int) -> None:
     """Elements that lie `step` apart, side by side as float32."""
     if step == 1 and count >= LANES:
