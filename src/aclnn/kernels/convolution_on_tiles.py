@@ -34,9 +34,9 @@ def left_to_others(call: Call, results: Sequence[str]) -> str | None:
     """Why another kernel is asked first, if it is.
 
     Without oneDNN nothing is. With it, measured against it on one thread of a Zen 3 (AVX2, float32, both gradients, by
-    the time that the processor took): 3×3 from 32 to 128 channels on 28 to 64 positions 0.87 to 0.92, dilated 0.85,
-    64 channels over 1,000 steps 0.97, rows of 2^20 with 2 channels 0.3. On smaller pictures (14: 1.0, 7: 1.07), with
-    one tap (1.2 to 1.4) or strides (1.0 to 1.2), and for gradInput or a result alone (1.05 to 1.2) oneDNN is ahead.
+    the time that the processor took): 3×3 with 32 to 128 channels on 28 to 64 positions 0.82 to 0.98, dilated 0.86,
+    64 channels over 1,000 steps 0.98, rows of 2^20 with 2 channels 0.3. On smaller pictures (14: 1.02, 7: 1.08), with
+    one tap (1.25) or strides (1.07 to 1.7), and for gradInput or a result alone (1.05 to 1.2) oneDNN is ahead.
     On AVX-512 nothing was measured yet.
     """
     far = _too_far(call)

@@ -1,4 +1,4 @@
-"""Convolutions on tiles of our own: how a pass is launched. See nopython/convolve.py for what is computed.
+"""Convolutions on tiles of our own: how a pass is launched. See nopython/convolve.py for what it computes.
 
 Planning is arithmetic: boxes that fit the second cache, sums cut by shape alone, a few buffers in the workspace.
 """

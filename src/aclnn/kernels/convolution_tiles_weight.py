@@ -75,7 +75,7 @@ class WeightPlan:
         kinds = jit.letters(self._shape.wide.dtype, self._shape.narrow.dtype) + "FFIIIII"
         operands = (*self._names[:2], sums, scratch)
         return [
-            Launch("convolve.weights", kinds, lots, operands, tables, lots),
+            Launch("convolve_weights.weights", kinds, lots, operands, tables, lots),
             self._join(sums, numbers, worth(made * parts, PER_THREAD, threads)),
         ]
 
@@ -86,7 +86,7 @@ class WeightPlan:
         numbers = (self._shape.groups, self._inputs, steps, put(self._places), table)
         operands = (sums, self._names[2], FOUND if self.pads else IGNORED)
         kinds = "F" + jit.POINTER[result.dtype] + "IiiIII"
-        return Launch("convolve.join", kinds, self._shape.groups * self._outputs, operands, numbers, threads)
+        return Launch("convolve_weights.join", kinds, self._shape.groups * self._outputs, operands, numbers, threads)
 
     def _parts(self, positions: int, boxes: int, made: int) -> int:
         """Into how many parts the sum is cut, a power of two: by shape alone, in no more memory than the tensors."""

@@ -76,7 +76,7 @@ def tall_panels(rows: int) -> int:
 WHOLE, BOX, BOXES, GROUPS, BOX_TABLE = 0, 4, 8, 12, 13
 
 COLUMNS_TOGETHER = 128  # whose panels of b convolve.data packs together
-MOST_PARTS = 16  # of the sums of convolve.weights
+MOST_PARTS = 16  # of the sums of convolve_weights
 
 # The table of convolve.data, by position.
 (
@@ -94,7 +94,7 @@ MOST_PARTS = 16  # of the sums of convolve.weights
     DATA_TABLE,
 ) = (*range(11), 15)
 
-# The table of convolve.weights and convolve.join, by position; the first five are those above.
+# The table of convolve_weights, by position; the first five are those above.
 (
     PARTS,  # into how many the sum is cut that are joined in the end
     SPLITS,  # into how many the columns of the result are divided between threads
