@@ -274,14 +274,14 @@ def test_classes_of_shapes(channels: int, groups: int, name: str, monkeypatch: p
     assert all(seen[0] in classes for classes in convolution_layouts._table().values())
 
 
-def test_without_onednn_the_numpy_kernel_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_onednn_tiles_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent() -> onednn.Library:
         raise onednn.OneDnnError("oneDNN cannot be loaded (not there)")
 
     monkeypatch.setattr(onednn, "library", absent)
     aclnn.cache_clear()
     plan = _plan(convolution_backward_case(in_channels=32, out_channels=32, size=20))
-    assert plan.kernel == "numpy"
+    assert plan.kernel == "tiles"
     assert dict(plan.refused)["onednn"] == "oneDNN cannot be loaded (not there)"
     aclnn.cache_clear()
 

@@ -34,9 +34,13 @@ def too_small(call: Call) -> str | None:
 
 @kernel("aclnnConvolutionBackward", "tiles", engine="fast", too_small=too_small)
 def convolution_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
-    reason = _not_taken(call) or convolution_on_tiles.left_to_others(call, OUTPUTS)
-    if reason is not None:
-        return Refusal(reason)
+    """Where tiles are ahead of oneDNN."""
+    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.left_to_others(call, OUTPUTS))
+
+
+def _on_tiles(call: Call, threads: int, why_not: str | None) -> Prepared | Refusal:
+    if why_not is not None:
+        return Refusal(why_not)
     try:
         return convolution_on_tiles.prepared_backward(call, threads, rounding_of(call), convolution_backward_numpy)
     except jit.NoNativeCodeError as error:
@@ -47,6 +51,12 @@ def convolution_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusa
 def convolution_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     reason = _not_taken(call)
     return prepared(call, threads) if reason is None else Refusal(reason)
+
+
+@kernel("aclnnConvolutionBackward", "tiles", engine="fast", too_small=too_small)
+def convolution_backward_on_tiles_instead(call: Call, threads: int) -> Prepared | Refusal:
+    """Where oneDNN cannot serve, after a fork say."""
+    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.too_far(call))
 
 
 def _not_taken(call: Call) -> str | None:

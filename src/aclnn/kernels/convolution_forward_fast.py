@@ -37,9 +37,13 @@ def too_small(call: Call) -> str | None:
 
 @kernel("aclnnConvolution", "tiles", engine="fast", too_small=too_small)
 def convolution_on_tiles_fast(call: Call, threads: int) -> Prepared | Refusal:
-    reason = _not_taken(call) or convolution_on_tiles.left_to_others(call, ("output",))
-    if reason is not None:
-        return Refusal(reason)
+    """Where tiles are ahead of oneDNN."""
+    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.left_to_others(call, ("output",)))
+
+
+def _on_tiles(call: Call, threads: int, why_not: str | None) -> Prepared | Refusal:
+    if why_not is not None:
+        return Refusal(why_not)
     gradient = _as_gradient(call)
     try:
         return convolution_on_tiles.prepared_forward(call, gradient, threads, rounding_of(gradient), convolution_numpy)
@@ -51,6 +55,12 @@ def convolution_on_tiles_fast(call: Call, threads: int) -> Prepared | Refusal:
 def convolution_fast(call: Call, threads: int) -> Prepared | Refusal:
     reason = _not_taken(call)
     return prepared(call, threads) if reason is None else Refusal(reason)
+
+
+@kernel("aclnnConvolution", "tiles", engine="fast", too_small=too_small)
+def convolution_on_tiles_instead(call: Call, threads: int) -> Prepared | Refusal:
+    """Where oneDNN cannot serve, after a fork say."""
+    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.too_far(call))
 
 
 def _not_taken(call: Call) -> str | None:

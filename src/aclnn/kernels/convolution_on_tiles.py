@@ -39,17 +39,14 @@ def left_to_others(call: Call, results: Sequence[str]) -> str | None:
     one tap (1.25) or strides (1.07 to 1.7), and for gradInput or a result alone (1.05 to 1.2) oneDNN is ahead.
     On AVX-512 nothing was measured yet.
     """
-    far = _too_far(call)
-    if far is not None:
+    far = too_far(call)
+    installed = onednn.installed()
+    if far is not None or installed is None:
         return far
-    try:
-        has_avx512 = onednn.library().has_avx512
-    except onednn.OneDnnError:
-        return None
-    return "oneDNN is ahead of it there" if has_avx512 or not _measures_ahead(call, results) else None
+    return "oneDNN is ahead of it there" if installed.has_avx512 or not _measures_ahead(call, results) else None
 
 
-def _too_far(call: Call) -> str | None:
+def too_far(call: Call) -> str | None:
     """Why a call is beyond what boxes and sums are made for, if it is."""
     weight, stride = call["weight"].shape, call["stride"]
     if math.prod(stride) > MOST_PASSES:

@@ -164,6 +164,12 @@ def _found() -> Library | str:
         return str(error)
 
 
+def installed() -> Library | None:
+    """oneDNN if it is there, whether or not it can be used after a fork."""
+    found = _found()
+    return None if isinstance(found, str) else found
+
+
 def library() -> Library:
     """oneDNN; raises OneDnnError if it cannot be used in this process."""
     found = _found()
