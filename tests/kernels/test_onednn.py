@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -62,6 +63,17 @@ def test_the_version_and_the_runtime_are_checked(
     other.path, other.functions = library.path, functions  # type: ignore[assignment]
     with pytest.raises(OneDnnError, match=said):
         other._check()
+
+
+def test_a_forked_child_does_not_call_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not to ask for the processor, and not to give back what it has: a lock may be held for ever."""
+    lib = onednn.library()
+    layout = strided(FLOAT32, (2, 3), (3, 1))
+    monkeypatch.setattr(threads, "forked", lambda: True)
+    monkeypatch.setattr(lib, "functions", None)
+    assert lib.has_bfloat16 <= lib.has_avx512
+    del layout
+    gc.collect()
 
 
 def test_after_a_fork_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,3 +120,31 @@ def test_two_threads_launch_at_once() -> None:
 @pytest.mark.long
 def test_two_threads_launch_ten_thousand_times() -> None:
     launch_side_by_side(10_000)
+
+
+LOADED_WHILE_A_FORK_WAITS = """
+import ctypes, os, threading, time
+from aclnn.base.once import Once
+from aclnn.kernels import threads
+
+def make():
+    began.set()
+    time.sleep(0.3)  # meanwhile the fork is asked for
+    return ctypes.CDLL("libgomp.so.1")
+
+began, loaded = threading.Event(), Once()
+threading.Thread(target=loaded.get, args=("libgomp", make)).start()
+began.wait()
+child = os.fork()
+if child == 0:
+    os._exit(0 if threads.forked() else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_knows_of_threads_that_came_while_it_waited() -> None:
+    """Else its child would use oneDNN and wait for locks that nobody holds any more."""
+    if threads.runtime() is None:
+        pytest.skip("no libgomp here")
+    subprocess.run([sys.executable, "-c", LOADED_WHILE_A_FORK_WAITS], check=True, timeout=60)

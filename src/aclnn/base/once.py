@@ -21,6 +21,12 @@ _forks = 0
 _gate = threading.RLock()  # held by a fork: nobody begins to make anything
 _makers: dict[int, Any] = {}  # for every thread that ever made something, the lock that it holds while it does
 _held: list[Any] = []  # what the fork under way holds of these
+_lookers: list[Callable[[], None]] = []  # called before a fork
+
+
+def look_before_fork(look: Callable[[], None]) -> None:
+    """Has `look` called before every fork, when nothing is being made any more: what it finds, the child will have."""
+    _lookers.append(look)
 
 
 def fork_count() -> int:
@@ -104,6 +110,8 @@ def _before_fork() -> None:
     for lock in list(_makers.values()):
         lock.acquire()
         _held.append(lock)
+    for look in _lookers:
+        look()
 
 
 def _after_fork_in_parent() -> None:

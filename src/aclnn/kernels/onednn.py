@@ -90,6 +90,9 @@ class Library:
         if limit is not None:
             self.check(self.functions.dnnl_set_max_cpu_isa(limit.of_onednn))  # before anything asks for the processor
         self.limits = threads.Limits.of(self.functions)
+        processor = self.functions.dnnl_get_effective_cpu_isa()  # asked now: a forked child must not call oneDNN
+        self.has_avx512 = bool(processor & _AVX512)
+        self.has_bfloat16 = bool(processor & _AVX512_BF16)  # in instructions; oneDNN emulates it, slower than float32
         self.engine = self.made("engine_create", _CPU, 0)
         self.attributes, self.adding = self._attributes(), self._attributes()
         sum_ = self.made("post_ops_create")
@@ -123,15 +126,6 @@ class Library:
             kind = _RUNTIMES.get(found.cpu_runtime, str(found.cpu_runtime))
             raise OneDnnError(f"oneDNN at {self.path} runs on {kind}; it must be OpenMP or sequential")
 
-    @property
-    def has_bfloat16(self) -> bool:
-        """Whether the processor multiplies bfloat16; oneDNN emulates it elsewhere, slower than float32."""
-        return bool(self.functions.dnnl_get_effective_cpu_isa() & _AVX512_BF16)
-
-    @property
-    def has_avx512(self) -> bool:
-        return bool(self.functions.dnnl_get_effective_cpu_isa() & _AVX512)
-
     def check(self, status: int) -> None:
         if status:
             said = _STATUSES[status] if status < len(_STATUSES) else f"status {status}"
@@ -145,8 +139,12 @@ class Library:
 
     def owned(self, owner: object, kind: str, handle: int) -> int:
         """The handle, destroyed with its owner."""
-        weakref.finalize(owner, getattr(self.functions, f"dnnl_{kind}_destroy"), handle).atexit = False
+        weakref.finalize(owner, self._destroy, kind, handle).atexit = False
         return handle
+
+    def _destroy(self, kind: str, handle: int) -> None:
+        if not threads.forked():
+            getattr(self.functions, f"dnnl_{kind}_destroy")(handle)
 
     def address(self, function: str) -> int:
         """Where a function lies, for native code that calls it. Asked once: cast leaves a cycle behind every time."""

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from aclnn.base.geometry import Array
-from aclnn.base.once import once
+from aclnn.base.once import look_before_fork, once
 from aclnn.kernels.entry import Entry
 from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT
 from aclnn.kernels.strides import address, aligned
@@ -175,7 +175,7 @@ def worth(items: int, least: int, threads: int) -> int:
     return max(1, min(threads, items // least))
 
 
-def _before_fork() -> None:
+def _look_for_threads() -> None:
     global _has_threads
     try:
         ctypes.CDLL(_NAME, mode=os.RTLD_NOLOAD)  # torch may have loaded it
@@ -190,5 +190,6 @@ def _after_fork() -> None:
     _lost_threads = _lost_threads or _has_threads
 
 
+look_before_fork(_look_for_threads)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_after_fork)
