@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from aclnn.base.once import Once, ProcessLock, once
+from aclnn.base.once import Once, ProcessLock, kept, once
 
 PATIENCE = 20.0  # seconds after which something hangs
 
@@ -105,6 +105,41 @@ def test_a_child_finds_no_lock_held():
     assert holding.wait(PATIENCE)
     assert not lock().acquire(blocking=False)
     assert _in_a_child(lambda: lock().acquire(timeout=1))
+    may_end.set()
+    thread.join()
+
+
+def test_what_is_kept_is_computed_when_it_is_asked_for():
+    computed = []
+
+    class Thing:
+        @kept
+        def size(self) -> int:
+            computed.append(self)
+            return len(computed)
+
+    first, second = Thing(), Thing()
+    assert (first.size, first.size, second.size) == (1, 1, 2)
+    assert computed == [first, second]
+    assert isinstance(Thing.size, kept)
+
+
+def test_a_child_may_ask_for_what_another_thread_was_computing():
+    computing, may_end = threading.Event(), threading.Event()
+
+    class Thing:
+        @kept
+        def size(self) -> int:
+            if threading.current_thread() is thread:
+                computing.set()
+                may_end.wait(PATIENCE)
+            return 3
+
+    thing = Thing()
+    thread = threading.Thread(target=lambda: thing.size)
+    thread.start()
+    assert computing.wait(PATIENCE)
+    assert _in_a_child(lambda: thing.size == 3)
     may_end.set()
     thread.join()
 

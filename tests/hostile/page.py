@@ -26,6 +26,10 @@ INTERRUPTS = {
     "en": ("interrupts", "processes", "hangs", "other faults"),
     "zh": ("中断", "进程", "挂起", "其他故障"),
 }
+COLD = {
+    "en": ("processes through Python", "processes through PyTorch", "threads each", "failures"),
+    "zh": ("经Python的进程", "经PyTorch的进程", "每个进程的线程", "失败"),
+}
 FILES = {
     "en": ("files", "compared", "refused with a sentence", "tracebacks, crashes, failures of our own")
     + ("most memory (MB)", "longest time (s)"),
@@ -60,6 +64,11 @@ def interrupts(lang: str) -> str:
     return table(INTERRUPTS[lang], list(row.values()))
 
 
+def cold(lang: str) -> str:
+    (row,) = rows_of("cold.csv")
+    return table(COLD[lang], list(row.values()))
+
+
 def files(lang: str) -> str:
     (row,) = rows_of("files.csv")
     return table(FILES[lang], list(row.values()))
@@ -72,7 +81,7 @@ def table(heads: tuple[str, ...], figures: list[object]) -> str:
 
 def written(text: str, lang: str) -> str:
     """The page with every marked part made anew."""
-    parts = {"soak": soak, "fuzz": fuzz, "interrupts": interrupts, "files": files}
+    parts = {"soak": soak, "fuzz": fuzz, "interrupts": interrupts, "cold": cold, "files": files}
     return MARKED.sub(lambda found: found[1] + parts[found[2]](lang) + found[3], text)
 
 

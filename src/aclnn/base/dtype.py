@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from aclnn.base.once import kept
 
 NumpyDType = np.dtype[Any]
 
@@ -36,12 +37,12 @@ class DType:
     def is_complex(self) -> bool:
         return self.name.startswith("complex")
 
-    @cached_property
+    @kept
     def unit(self) -> float:
         """The unit roundoff u: half the distance from 1 to the next number."""
         return float(self.limits.eps) / 2
 
-    @cached_property
+    @kept
     def limits(self) -> Any:
         """What numpy's finfo says: max, tiny, smallest_subnormal …"""
         return ml_dtypes.finfo(self.numpy)  # type: ignore[no-untyped-call]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 Key = TypeVar("Key", bound=Hashable)
 Made = TypeVar("Made")
@@ -93,6 +93,29 @@ class once(Generic[Made]):  # noqa: N801
 
     def cache_clear(self) -> None:
         self._made.clear()
+
+
+class kept(Generic[Made]):  # noqa: N801
+    """A property that is computed when it is first asked for, perhaps by two threads at once, and then kept.
+
+    functools.cached_property has a lock before Python 3.12, which a fork may leave held in the child for ever.
+    """
+
+    def __init__(self, compute: Callable[[Any], Made]):
+        self._compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> kept[Made]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Made: ...
+    def __get__(self, instance: object | None, owner: type) -> kept[Made] | Made:
+        if instance is None:
+            return self
+        made: Made = instance.__dict__.setdefault(self._name, self._compute(instance))
+        return made
 
 
 def _maker() -> Any:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from aclnn.base.dtype import DType, by_name
 from aclnn.base.format import Format
+from aclnn.base.once import kept
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
@@ -186,35 +186,35 @@ class Op:
     def __reduce__(self) -> Any:
         raise TypeError("an operator's contract is looked up by name, not pickled")
 
-    @cached_property
+    @kept
     def python(self) -> str:
         """aclnnEluBackward → elu_backward; aclnnInplaceElu → elu_, as Python's own libraries mark it."""
         name = self.name.removeprefix("aclnn")
         plain = name.removeprefix("Inplace")
         return snake_case(plain) + ("_" if plain != name else "")
 
-    @cached_property
+    @kept
     def by_name(self) -> dict[str, Arg]:
         return {a.name: a for a in self.args}
 
-    @cached_property
+    @kept
     def tensors(self) -> tuple[Arg, ...]:
         return tuple(a for a in self.args if a.is_tensor)
 
-    @cached_property
+    @kept
     def inputs(self) -> tuple[Arg, ...]:
         return tuple(a for a in self.args if a.given)
 
-    @cached_property
+    @kept
     def outputs(self) -> tuple[Arg, ...]:
         return tuple(a for a in self.args if a.out)
 
-    @cached_property
+    @kept
     def fresh(self) -> tuple[Arg, ...]:
         """The outputs that a caller may leave to us."""
         return tuple(a for a in self.args if not a.given)
 
-    @cached_property
+    @kept
     def all_rules(self) -> tuple[Rule, ...]:
         """Every rule, in the order they are checked: by stage, then as written.
 

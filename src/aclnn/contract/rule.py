@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from functools import cached_property
 from typing import Any, ClassVar
 
+from aclnn.base.once import kept
 from aclnn.base.status import Status
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr
@@ -65,7 +65,7 @@ class Rule:
                 found.extend(part.names() if isinstance(part, Expr) else ())
         return tuple(dict.fromkeys(found))
 
-    @cached_property
+    @kept
     def subjects(self) -> tuple[str, ...]:
         """The same names, looked up once: every call is checked against every rule."""
         return self.names()

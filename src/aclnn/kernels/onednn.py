@@ -11,12 +11,11 @@ import os
 import weakref
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
-from functools import cached_property
 from importlib.metadata import PackageNotFoundError, files
 from typing import Any, NamedTuple
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.base.once import once
+from aclnn.base.once import kept, once
 from aclnn.kernels import isa, threads
 
 WHEEL = "onednn-cpu-gomp"
@@ -271,20 +270,20 @@ class Convolution:
     def __init__(self, x: Layout, w: Layout, y: Layout, window: Window, bias: Layout | None = None):
         self._x, self._w, self._y, self._window, self._bias = x, w, y, window.arguments(), bias
 
-    @cached_property
+    @kept
     def forward(self) -> Primitive:
         lib = library()
         bias = None if self._bias is None else self._bias.handle
         given = self._x.handle, self._w.handle, bias, self._y.handle, *self._window, lib.attributes
         return Primitive("convolution_forward", lib.engine, _FORWARD_TRAINING, _DIRECT, *given)
 
-    @cached_property
+    @kept
     def backward_data(self) -> Primitive:
         lib, hint = library(), self.forward.description
         given = self._x.handle, self._w.handle, self._y.handle, *self._window, hint, lib.attributes
         return Primitive("convolution_backward_data", lib.engine, _DIRECT, *given)
 
-    @cached_property
+    @kept
     def backward_weights(self) -> Primitive:
         lib, hint = library(), self.forward.description
         given = self._x.handle, self._w.handle, None, self._y.handle, *self._window, hint, lib.attributes

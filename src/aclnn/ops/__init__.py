@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
-from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from aclnn.base.once import once
 from aclnn.base.status import invalid
 from aclnn.contract.cases import Case
 from aclnn.contract.model import Op
@@ -22,7 +22,7 @@ from aclnn.contract.model import Op
 FAMILIES = ("elu", "convolution", "convolution_forward", "conv_tbc", "lstm", "lstm_forward", "lstm_cell")
 
 
-@cache
+@once
 def _homes() -> dict[str, tuple[Op, ModuleType]]:
     """Every operator by vendor name, with the module it lives in."""
     modules = [import_module(f"aclnn.ops.{family}") for family in FAMILIES]

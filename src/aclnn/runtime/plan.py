@@ -7,11 +7,10 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from aclnn import ops
-from aclnn.base.once import Once, ProcessLock
+from aclnn.base.once import Once, ProcessLock, kept
 from aclnn.base.status import AclnnError, Status, invalid, reason
 from aclnn.base.tensor import Placement
 from aclnn.contract.call import Call
@@ -78,27 +77,27 @@ class Plan:
         except Exception as error:
             raise failure(self.op, self.kernel, error) from error
 
-    @cached_property
+    @kept
     def taking_part(self) -> tuple[bool, ...]:
         """For every tensor argument, in contract order, whether it is read or written at all."""
         return tuple(self.call[a.name] is not None and a.takes_part(self.call) for a in self.op.tensors)
 
-    @cached_property
+    @kept
     def placements(self) -> tuple[tuple[Placement, ...] | None, ...]:
         """For every tensor argument, in contract order, how its views lie in memory; None where it takes no part."""
         args = zip(self.op.tensors, self.taking_part, strict=True)
         return tuple(tuple(map(Placement.of, self.call.specs(a.name))) if used else None for a, used in args)
 
-    @cached_property
+    @kept
     def outputs(self) -> tuple[Arg, ...]:
         return tuple(a for a, used in zip(self.op.tensors, self.taking_part, strict=True) if a.out and used)
 
-    @cached_property
+    @kept
     def value_rules(self) -> tuple[Descending, ...]:
         """The rules that only the data can answer."""
         return tuple(r for r in self.op.all_rules if isinstance(r, Descending) and self.call[r.arg] is not None)
 
-    @cached_property
+    @kept
     def advice(self) -> tuple[str, ...]:
         """What the maker of this valid call should know."""
         found = (a.sentence(self.call) for a in self.op.advice if a.applies(self.call))
