@@ -91,6 +91,28 @@ def test_a_fork_waits_until_nothing_is_being_made():
     assert known.get("c", lambda: "after") == "after"
 
 
+def test_a_fork_does_not_hold_up_what_it_waits_for():
+    """A maker waits for a thread that makes something itself, for the first time, while a fork waits for the maker."""
+    known: Once[str, str] = Once()
+    making, forking = threading.Event(), threading.Event()
+
+    def make() -> str:
+        making.set()
+        assert forking.wait(PATIENCE)
+        time.sleep(0.1)  # the fork waits by now
+        newcomer = threading.Thread(target=known.get, args=("b", lambda: "other"), daemon=True)
+        newcomer.start()
+        newcomer.join(PATIENCE)
+        return "made" if not newcomer.is_alive() else "held up"
+
+    thread = threading.Thread(target=known.get, args=("a", make))
+    thread.start()
+    assert making.wait(PATIENCE)
+    forking.set()
+    assert _in_a_child(lambda: known.get("a", lambda: "again") == "made")
+    thread.join()
+
+
 def test_a_child_finds_no_lock_held():
     lock = ProcessLock()
     holding, may_end = threading.Event(), threading.Event()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Generic, TypeVar, overload
 
@@ -20,6 +21,7 @@ Made = TypeVar("Made")
 _forks = 0
 _gate = threading.RLock()  # held by a fork: nobody begins to make anything
 _makers: dict[int, Any] = {}  # for every thread that ever made something, the lock that it holds while it does
+_PAUSE = 0.001  # seconds between two looks of a fork that waits
 _held: list[Any] = []  # what the fork under way holds of these
 _lookers: list[Callable[[], None]] = []  # called before a fork
 
@@ -129,15 +131,26 @@ def _maker() -> Any:
 
 
 def _before_fork() -> None:
-    _gate.acquire()
-    for lock in list(_makers.values()):
-        lock.acquire()
-        _held.append(lock)
+    """Waits until nothing is being made, and lets go of everything in between: who is making something may wait for a
+    thread that is about to begin, by the lock of a module, say."""
+    while not _all_are_held():
+        _let_go()
+        time.sleep(_PAUSE)
     for look in _lookers:
         look()
 
 
-def _after_fork_in_parent() -> None:
+def _all_are_held() -> bool:
+    """Whether this thread holds the gate and the lock of every maker now."""
+    _gate.acquire()
+    for lock in list(_makers.values()):
+        if not lock.acquire(blocking=False):
+            return False
+        _held.append(lock)
+    return True
+
+
+def _let_go() -> None:
     while _held:
         _held.pop().release()
     _gate.release()
@@ -152,4 +165,4 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_let_go, after_in_child=_after_fork_in_child)
