@@ -19,7 +19,7 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.nopython.agreed import STAGE_SIZE
 
 LINE_ELEMENTS = 16  # of a cache line: rooms begin with one
-LEAST_POSITIONS = 256  # of a box, whatever it takes: fewer would leave columns of tiles idle
+LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
 
 Triple = tuple[int, int, int]
 
@@ -41,12 +41,12 @@ class Axis(NamedTuple):
         return bool(self.taps) and (self.before > 0 or last >= picture)
 
     @property
-    def phases(self) -> int:
-        return min(self.stride, max(self.shifts, default=0) + 1)
+    def reach(self) -> int:
+        return max(self.shifts, default=0)
 
-    @property
-    def beyond(self) -> int:
-        return max(self.shifts, default=0) // self.stride
+    def met(self, positions: int) -> int:
+        """How many positions of the picture so many neighbours meet, with all that lies between."""
+        return (positions - 1) * self.stride + self.reach + 1
 
 
 def onto_narrow(narrow: int, kernel: int, stride: int, before: int, dilation: int) -> Axis:
@@ -114,46 +114,45 @@ class Laid(NamedTuple):
     room: int  # elements that a copied box takes
 
 
-def lay_out(picture: Tensor, channels: int, over: Pass, box: Sequence[int], copied: bool, slack: int) -> Laid:
-    """The table for nopython.staging. `slack` elements behind a copied box are read, but mean nothing."""
+def lay_out(picture: Tensor, channels: int, over: Pass, box: Sequence[int], copied: bool) -> Laid:
+    """The table for nopython.staging."""
     axes = over.axes
-    if copied:
-        lengths = [b + axis.beyond for b, axis in zip(box[1:], axes, strict=True)]
-        z, y = lengths[1] * lengths[2], lengths[2]
-        whole = lengths[0] * z
-        phases = (axes[1].phases * axes[2].phases * whole, axes[2].phases * whole, whole)
-        channel = axes[0].phases * phases[0]
-        laid = (channels * channel, channel, z, y, 1)
-    else:
-        phases, laid = (0, 0, 0), picture.steps
-    places = [
-        sum(
-            shift % axis.stride * phase + shift // axis.stride * step
-            for shift, axis, phase, step in zip(shifts, axes, phases, laid[2:], strict=True)
-        )
-        for shifts in over.shifts
-    ]
+    laid = _copied_steps(channels, over, box) if copied else picture.steps
+    places = [sum(s * step for s, step in zip(shifts, laid[2:], strict=True)) for shifts in over.shifts]
     if not copied:
         places = [p - sum(a.before * s for a, s in zip(axes, picture.steps[2:], strict=True)) for p in places]
-    by_axis = [[getattr(axis, name) for axis in axes] for name in ("stride", "before", "phases", "beyond")]
-    table = [int(copied), channels, *picture.sizes, *picture.steps, *itertools.chain(*by_axis), *laid, *phases]
+    by_axis = [[getattr(axis, name) for axis in axes] for name in ("stride", "before", "reach")]
+    moves = [axis.stride * step for axis, step in zip(axes, laid[2:], strict=True)]
+    table = [int(copied), channels, *picture.sizes, *picture.steps, *itertools.chain(*by_axis), *laid, *laid[:2], *moves]
     assert len(table) == STAGE_SIZE
     rows = np.add.outer(np.arange(channels, dtype=np.int64) * laid[1], np.array(places, np.int64)).ravel()
-    room = box[0] * laid[0] + slack if copied else 0
-    return Laid(table, rows, -(-room // LINE_ELEMENTS) * LINE_ELEMENTS)
+    return Laid(table, rows, in_lines(box[0] * laid[0]) if copied else 0)
+
+
+def _copied_steps(channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
+    """Strides of a copied box. Channels are an odd number of cache lines apart: an even one, in the end a power of two,
+    would bring them all to the same places of the first cache."""
+    z, y, x = (axis.met(b) for axis, b in zip(over.axes, box[1:], strict=True))
+    channel = (in_lines(z * y * x) // LINE_ELEMENTS | 1) * LINE_ELEMENTS
+    return channels * channel, channel, y * x, x, 1
+
+
+def in_lines(elements: int) -> int:
+    """As many elements in whole cache lines."""
+    return -(-elements // LINE_ELEMENTS) * LINE_ELEMENTS
 
 
 def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, most_positions: int) -> list[int]:
     """The size of boxes (batch, z, y, x): rows first, as many as fit, evenly; 1 where those inside are not whole."""
     box = [1, 1, 1, 1]
-    taken = channels * math.prod(axis.phases for axis in over.axes)
-    beyond = [0, *(axis.beyond for axis in over.axes)]
 
     def fits(d: int, size: int) -> bool:
         trial = [*box[:d], size, *box[d + 1 :]]
-        elements = taken * math.prod(b + more for b, more in zip(trial, beyond, strict=True))
+        met = math.prod(axis.met(b) for axis, b in zip(over.axes, trial[1:], strict=True))
         positions = math.prod(trial)
-        return positions <= LEAST_POSITIONS or (elements <= most_elements and positions <= most_positions)
+        return positions <= LEAST_POSITIONS or (
+            channels * trial[0] * met <= most_elements and positions <= most_positions
+        )
 
     for d in (3, 2, 1, 0):
         low, high = 1, whole[d]
@@ -165,17 +164,3 @@ def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, 
         if count > 1:
             break
     return box
-
-
-def joined_axes(over: Pass, picture: Tensor, out_steps: Sequence[int]) -> tuple[Pass, Tensor, tuple[int, ...]]:
-    """The same with axes joined that are one in memory, where there is one tap: long rows instead of short ones."""
-    one_tap = all(a.taps and a.stride == 1 and a.before == 0 and set(a.shifts) == {0} for a in over.axes)
-    sizes, steps, out = list(picture.sizes), list(picture.steps), list(out_steps)
-    if not one_tap or tuple(sizes) != over.sizes:
-        return over, picture, tuple(out)
-    for d in (1, 0):  # each joins the last axis
-        if sizes[d] != 1 and (steps[2 + d], out[2 + d]) != (steps[4] * sizes[2], out[4] * sizes[2]):
-            break
-        sizes[2], sizes[d] = sizes[2] * sizes[d], 1
-    axes = [axis._replace(size=n) for axis, n in zip(over.axes, sizes, strict=True)]
-    return Pass((axes[0], axes[1], axes[2])), picture._replace(sizes=(sizes[0], sizes[1], sizes[2])), tuple(out)

@@ -20,29 +20,22 @@ from aclnn.kernels.convolution_boxes import (
     Pass,
     as_five,
     box_of,
-    joined_axes,
+    in_lines,
     lay_out,
     onto_narrow,
     onto_wide,
     passes,
 )
-from aclnn.kernels.nopython.agreed import (
-    COLUMNS_TOGETHER,
-    DATA_TABLE,
-    DEPTH,
-    LOW,
-    TALL,
-    tall_panels,
-)
+from aclnn.kernels.nopython.agreed import DATA_TABLE, DEPTH, POSITIONS_TOGETHER, ROWS
 from aclnn.kernels.onednn import Window
 from aclnn.kernels.program import Arena
 from aclnn.kernels.strides import address
 from aclnn.kernels.threads import Work, worth
 
 STAGED_ELEMENTS = 56 * 1024  # of a box: half of a second cache of 512 KB, beside what is packed
-PACKED_ELEMENTS = 48 * 1024  # of the panels of a that stay in the second cache
 MOST_POSITIONS = 4096  # of a box
 BOXES_PER_THREAD = 4  # at least, so that threads end together
+LEAST_SHARE = 96  # positions of a box, for all that
 PER_THREAD = 32768  # elements to pack that pay for waking a thread
 CHAINS = ((32, 256), (64, 1024), (96, 2048), (128, 4096), (192, math.inf))  # how long, for sums of fewer terms
 FOUND, IGNORED = "found", "ignored"  # operands of a launch that says whether it met NaN or Inf
@@ -59,15 +52,20 @@ def chain(length: int) -> int:
     return next(most for most, below in CHAINS if length < below)
 
 
-def panels_of(rows: int) -> int:
-    """How many panels a matrix has."""
-    tall = tall_panels(rows)
-    return tall + max(0, -(-(rows - TALL * tall) // LOW))
+def panels_of(channels: int) -> int:
+    """How many panels so many columns have."""
+    return -(-channels // columns())
 
 
-def packed_rows(rows: int) -> int:
-    tall = tall_panels(rows)
-    return TALL * tall + LOW * (panels_of(rows) - tall)
+def packed_columns(channels: int) -> int:
+    """The columns of all panels together: whole vectors."""
+    lanes = jit.vectors().lanes
+    return -(-channels // lanes) * lanes
+
+
+def places_of(box: Sequence[int]) -> int:
+    """Elements that the list of a box's places takes, a number of 8 bytes each, with those that fill a tile."""
+    return in_lines(2 * (math.prod(box) + ROWS))
 
 
 class Numbers:
@@ -158,7 +156,7 @@ class DataPlan:
         narrow_step, wide_step = weight.strides[:2]
         per_group = weight.shape[0] // groups * narrow_step
         steps = (per_group, wide_step, narrow_step) if self._onto_wide else (per_group, narrow_step, wide_step)
-        elements = groups * packed_rows(self._outputs) * len(over.taps) * self._inputs
+        elements = groups * packed_columns(self._outputs) * len(over.taps) * self._inputs
         place = self._room.arena.reserve(4 * elements)
         if elements:
             numbers = (self._outputs, self._inputs, len(over.taps), put(tap_places(weight, over)), put(steps))
@@ -175,28 +173,26 @@ class DataPlan:
         out_steps = (*out.steps[:2], *(axis.step * step for axis, step in axes))
         pads = any(axis.pads(n) for axis, n in zip(over.axes, picture.sizes, strict=True))
         self.pads = self.pads or pads
-        copied = bool(over.taps) and must_copy(self._source, over, pads)
-        if not copied:
-            over, picture, out_steps = joined_axes(over, picture, out_steps)
+        copied = bool(over.taps) and must_copy(self._source, pads)
         whole = (out.batch, *over.sizes)
         share = math.prod(whole) * self._shape.groups // (BOXES_PER_THREAD * self._room.threads)
-        box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, max(COLUMNS_TOGETHER, min(MOST_POSITIONS, share)))
-        laid = lay_out(picture, self._inputs, over, box, copied, 2 * columns())
+        box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, max(LEAST_SHARE, min(MOST_POSITIONS, share)))
+        laid = lay_out(picture, self._inputs, over, box, copied)
         self._launch(whole, box, laid, out_steps, packed, start)
 
     def _launch(
         self, whole: Sequence[int], box: Sequence[int], laid: Laid, out_steps: Sequence[int], packed: int, start: int
     ) -> None:
         boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
-        lots = min(self._room.threads, math.prod(boxes) * self._shape.groups)
-        depth, together = len(laid.rows), max(1, COLUMNS_TOGETHER // columns())
-        blocks = -(-depth // DEPTH)
-        at_a_time = max(1, PACKED_ELEMENTS // (TALL * -(-max(depth, 1) // max(blocks, 1))))
-        per_lot = laid.room + together * columns() * (DEPTH + packed_rows(self._outputs))
+        items = math.prod(boxes) * self._shape.groups
+        splits = min(panels_of(self._outputs), -(-self._room.threads // items))
+        lots = min(self._room.threads, items * splits)
+        terms, places = len(laid.rows), places_of(box)
+        per_lot = laid.room + 2 * places + (POSITIONS_TOGETHER + ROWS) * columns()
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
-        table = [lots, per_lot, laid.room, self._outputs, depth // self._inputs, together, at_a_time, blocks]
-        table += [chain(depth), int(adds_bias), *out_steps]
+        table = [lots, per_lot, laid.room, places, self._outputs, terms, splits, chain(terms), -(-terms // DEPTH)]
+        table += [int(adds_bias), *out_steps]
         assert len(table) == DATA_TABLE
         put = self._room.numbers.put
         tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(laid.rows), put(table)
@@ -207,7 +203,6 @@ class DataPlan:
         self._room.arena.release(scratch, 4 * per_lot * lots)
 
 
-def must_copy(source: TensorSpec, over: Pass, pads: bool) -> bool:
-    """Whether a picture cannot be read where it lies: it is not float32, rows are not dense, or taps are no shifts."""
-    strided = any(axis.stride > 1 for axis in over.axes)
-    return source.dtype is not FLOAT32 or source.strides[-1] != 1 or strided or pads
+def must_copy(source: TensorSpec, pads: bool) -> bool:
+    """Whether a picture cannot be read where it lies."""
+    return source.dtype is not FLOAT32 or pads

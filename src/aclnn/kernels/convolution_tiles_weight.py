@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from aclnn.kernels import jit
-from aclnn.kernels.convolution_boxes import Laid, Pass, as_five, box_of, joined_axes, lay_out
+from aclnn.kernels.convolution_boxes import Laid, Pass, as_five, box_of, lay_out
 from aclnn.kernels.convolution_tiles import (
     FOUND,
     IGNORED,
     MOST_POSITIONS,
-    PACKED_ELEMENTS,
     PER_THREAD,
     STAGED_ELEMENTS,
     Launch,
@@ -20,10 +21,12 @@ from aclnn.kernels.convolution_tiles import (
     chain,
     columns,
     must_copy,
-    packed_rows,
+    packed_columns,
+    panels_of,
+    places_of,
     tap_places,
 )
-from aclnn.kernels.nopython.agreed import DEPTH, MOST_PARTS, TALL, WEIGHT_TABLE
+from aclnn.kernels.nopython.agreed import DEPTH, MOST_PARTS, POSITIONS_TOGETHER, ROWS, WEIGHT_TABLE
 from aclnn.kernels.threads import worth
 
 LEAST_PART = 2048  # positions that pay for a part
@@ -38,55 +41,51 @@ class WeightPlan:
         (over,) = shape.onto_narrow()
         wide, narrow = as_five(shape.wide), as_five(shape.narrow)
         self._inputs, self._outputs = wide.channels // shape.groups, narrow.channels // shape.groups
-        self._places = tap_places(shape.weight, over)
+        self._taps = tap_places(shape.weight, over)
         self.pads = any(axis.pads(n) for axis, n in zip(over.axes, wide.sizes, strict=True))
-        copied, steps = must_copy(shape.wide, over, self.pads), narrow.steps
-        if not copied:
-            over, wide, (n, c, z, y, x) = joined_axes(over, wide, steps)
-            steps = (n, c, z, y, x)
         first, second, third = (a._replace(stride=1, before=0, taps=(0,), shifts=(0,)) for a in over.axes)
         plain = Pass((first, second, third))
         whole = (wide.batch, *over.sizes)
         box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, MOST_POSITIONS)
-        narrow = narrow._replace(sizes=(first.size, second.size, third.size), steps=steps)
-        copied_too = must_copy(shape.narrow, plain, pads=False)
         pictures = (
-            lay_out(wide, self._inputs, over, box, copied, 2 * columns()),
-            lay_out(narrow, self._outputs, plain, box, copied_too, 2 * columns()),
+            lay_out(wide, self._inputs, over, box, must_copy(shape.wide, self.pads)),
+            lay_out(narrow, self._outputs, plain, box, must_copy(shape.narrow, pads=False)),
         )
         self.launches = self._launches(whole, box, pictures)
 
     def _launches(self, whole: Sequence[int], box: Sequence[int], pictures: tuple[Laid, Laid]) -> list[Launch]:
         groups, threads, put = self._shape.groups, self._room.threads, self._room.numbers.put
         boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
-        height, slivers = packed_rows(self._outputs), -(-len(self._places) * self._inputs // columns())
-        made = groups * height * slivers * columns()
-        parts = self._parts(math.prod(whole), math.prod(boxes), made)
-        splits = min(slivers, -(-threads // (parts * groups)))
-        lots = min(threads, parts * groups * splits)
         inner, outer = pictures
-        per_lot = inner.room + outer.room + (height + TALL) * DEPTH + (DEPTH + jit.vectors().lanes) * columns()
+        terms = len(inner.rows)
+        tiles = -(-terms // ROWS)
+        made = groups * ROWS * tiles * packed_columns(self._outputs)
+        parts = self._parts(math.prod(whole), math.prod(boxes), made)
+        splits = min(tiles, -(-threads // (parts * groups)))
+        lots, places = min(threads, parts * groups * splits), places_of(box)
+        per_lot = inner.room + outer.room + 2 * places + (DEPTH + ROWS) * columns()
         scratch, sums = self._room.arena.reserve(4 * per_lot * lots), self._room.arena.reserve(4 * made * parts)
-        table = [lots, per_lot, inner.room, self._outputs, len(self._places), parts, splits, chain(math.prod(whole))]
-        table += [outer.room, max(1, PACKED_ELEMENTS // (TALL * DEPTH))]
+        table = [lots, per_lot, inner.room, places, self._outputs, terms, splits, chain(math.prod(whole))]
+        table += [parts, outer.room]
         assert len(table) == WEIGHT_TABLE
-        numbers = put(table)
-        tables = put(inner.table), put(outer.table), put([*whole, *box, *boxes, groups]), put(inner.rows), numbers
+        numbers, rows = put(table), [*inner.rows, *[inner.rows[-1]] * (ROWS * tiles - terms)]
+        tables = put(inner.table), put(outer.table), put([*whole, *box, *boxes, groups]), put(rows), numbers
         kinds = jit.letters(self._shape.wide.dtype, self._shape.narrow.dtype) + "FFIIIII"
         operands = (*self._names[:2], sums, scratch)
         return [
             Launch("convolve_weights.weights", kinds, lots, operands, tables, lots),
-            self._join(sums, numbers, worth(made * parts, PER_THREAD, threads)),
+            self._join(sums, terms, numbers, worth(made * parts, PER_THREAD, threads)),
         ]
 
-    def _join(self, sums: int, table: int, threads: int) -> Launch:
-        result, put = self._shape.weight, self._room.numbers.put
+    def _join(self, sums: int, terms: int, table: int, threads: int) -> Launch:
+        result, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
         narrow_step, wide_step = result.strides[:2]
-        steps = put([narrow_step * self._outputs, narrow_step, wide_step])
-        numbers = (self._shape.groups, self._inputs, steps, put(self._places), table)
+        places = np.add.outer(np.arange(self._inputs, dtype=np.int64) * wide_step, np.array(self._taps, np.int64))
+        numbers = groups, put(places.ravel()), put([narrow_step * self._outputs, narrow_step]), table
         operands = (sums, self._names[2], FOUND if self.pads else IGNORED)
-        kinds = "F" + jit.POINTER[result.dtype] + "IiiIII"
-        return Launch("convolve_weights.join", kinds, self._shape.groups * self._outputs, operands, numbers, threads)
+        items = groups * panels_of(self._outputs) * -(-terms // POSITIONS_TOGETHER)
+        kinds = "F" + jit.POINTER[result.dtype] + "IiIII"
+        return Launch("convolve_weights.join", kinds, items, operands, numbers, threads)
 
     def _parts(self, positions: int, boxes: int, made: int) -> int:
         """Into how many parts the sum is cut, a power of two: by shape alone, in no more memory than the tensors."""

@@ -44,18 +44,8 @@ FORWARD_MOVING, FORWARD_ACTIVE = 9, 14
 # Arguments of lstm.gates, by position: the first seven move from step to step, and so does grad.
 MOVING, C_BEFORE, GRAD, ACTIVE, MADE_BEFORE, KNOWN = 7, 5, 12, 14, 15, 16
 
-# Tiles of nopython.panels: how many rows they have, the second kind where the first would have idle ones, and how many
-# rows of a panel are packed at a time.
-TALL, LOW, DEPTH = 6, 4, 256
-
-
-def tall_panels(rows: int) -> int:
-    """How many of the panels of a matrix are TALL; those after them are LOW."""
-    rest = rows % TALL
-    if rest > LOW:
-        return rows // TALL + 1
-    return rows // TALL - 1 if rows > TALL and 0 < rest <= 2 * LOW - TALL else rows // TALL
-
+# Tiles of nopython.indirect: the rows of one, and how many terms of a sum are brought near at a time.
+ROWS, DEPTH = 6, 256
 
 # The table of nopython.staging, by position: where a picture lies, and how a box of it is laid out. Axes are three.
 (
@@ -63,19 +53,18 @@ def tall_panels(rows: int) -> int:
     CHANNELS,
     SIZES,  # of the picture, by axis
     PICTURE_STEPS,  # of the picture in memory: batch, channel, then by axis
-    STRIDE,  # between positions that neighbours of a box meet first, by axis
+    STRIDE,  # between positions of the picture that neighbours of a box meet first, by axis
     BEFORE,  # positions of padding before the picture, by axis
-    PHASES,  # by axis: a box keeps the positions of each remainder of the stride together
-    BEYOND,  # positions that a box needs beyond its size, by axis
-    LAID,  # strides of a box: batch, channel, then by axis
-    PHASE_LAID,  # strides of the phases, by axis
+    REACH,  # positions that an output meets beyond the first, by axis
+    LAID,  # strides of what is copied: batch, channel, then by axis
+    MOVES,  # between neighbours of a box where they are read: batch, channel, then by axis
     STAGE_SIZE,
-) = (0, 1, 2, 5, 10, 13, 16, 19, 22, 27, 30)
+) = (0, 1, 2, 5, 10, 13, 16, 19, 24, 29)
 
 # The table of the boxes of a convolution, by position: how large the whole is, and one box, then how many there are.
 WHOLE, BOX, BOXES, GROUPS, BOX_TABLE = 0, 4, 8, 12, 13
 
-COLUMNS_TOGETHER = 128  # whose panels of b convolve.data packs together
+POSITIONS_TOGETHER = 288  # whose sums convolve.data keeps near, a multiple of ROWS and of the lanes of a vector
 MOST_PARTS = 16  # of the sums of convolve_weights
 
 # The table of convolve.data, by position.
@@ -83,23 +72,20 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     LOTS,  # threads, each with a scratch of its own
     PER_LOT,  # elements of a lot's scratch
     ROOM,  # elements of it for a staged box
+    PLACES,  # elements of it for a list of places
     OUTPUTS,  # channels of a group's result
-    TAPS,
-    TOGETHER,  # panels of b that are packed together
-    AT_A_TIME,  # panels of a that stay in the second cache meanwhile
-    DEPTHS,  # into how many blocks the sum is cut
+    TERMS,  # of a sum: channels and taps, or rows of gradWeight
+    SPLITS,  # into how many parts the panels of the result are divided between threads
     CHAIN_LENGTH,
+    DEPTHS,  # into how many blocks the sum is cut
     ADDS_BIAS,
     OUT_STEPS,  # of the result in memory: batch, channel, then by axis
     DATA_TABLE,
 ) = (*range(11), 15)
 
-# The table of convolve_weights, by position; the first five are those above.
+# The table of convolve_weights, by position; the first eight are those above.
 (
     PARTS,  # into how many the sum is cut that are joined in the end
-    SPLITS,  # into how many the columns of the result are divided between threads
-    WEIGHT_CHAIN,
     OUTER_ROOM,  # elements of a lot's scratch for a staged box of the other tensor
-    WEIGHTS_AT_A_TIME,
     WEIGHT_TABLE,
-) = range(5, 11)
+) = range(8, 11)

@@ -1,7 +1,6 @@
-"""Boxes of a picture, laid out so that a tap of a convolution is a shift: read as float32, with zeros as padding.
+"""Boxes of a picture, read as float32 with zeros as padding: where they lie, or from a copy.
 
-A box is (batch, z, y, x): its first position and its size. For every channel it has the positions that its outputs
-meet, those of each remainder of the stride together, so that neighbours of an output row are neighbours in memory.
+A box is (batch, z, y, x): its first position and its size. A copy has, for every channel, all that its outputs meet.
 """
 
 from __future__ import annotations
@@ -14,21 +13,22 @@ from numba.extending import intrinsic
 
 from aclnn.kernels.nopython.agreed import (
     BEFORE,
-    BEYOND,
     BOX,
     BOXES,
     CHANNELS,
     LAID,
-    PHASE_LAID,
-    PHASES,
+    MOVES,
     PICTURE_STEPS,
+    REACH,
+    ROWS,
     SIZES,
     STAGED,
     STRIDE,
     WHOLE,
 )
 from aclnn.kernels.nopython.half import read
-from aclnn.kernels.nopython.panels import LANES, inner
+from aclnn.kernels.nopython.indirect import LANES, inner
+from aclnn.kernels.nopython.vectors import copy_rows
 
 
 @inner
@@ -44,17 +44,19 @@ def find_box(index: int, boxes: Any, box: Any) -> int:
 
 
 @inner
-def place_of(position: int, box: Any, steps: Any, first: int) -> Any:
-    """Where a position of a box lies behind the box, and how many more its row has, itself included. `steps` has, from
-    `first` on, those of the batch, of channels and of three axes."""
-    x = position % box[7]
-    rest = position // box[7]
-    y = rest % box[6]
-    rest //= box[6]
-    z = rest % box[5]
-    n = rest // box[5]
-    place = n * steps[first] + z * steps[first + 2] + y * steps[first + 3] + x * steps[first + 4]
-    return place, box[7] - x
+def find_places(box: Any, steps: Any, first: int, places: Any) -> None:
+    """Writes where the positions of a box lie behind its first one, and repeats the last to fill a tile. `steps` has,
+    from `first` on, those of the batch, of channels and of three axes."""
+    i = 0
+    for n in range(box[4]):
+        for z in range(box[5]):
+            for y in range(box[6]):
+                row = n * steps[first] + z * steps[first + 2] + y * steps[first + 3]
+                for x in range(box[7]):
+                    places[i + x] = row + x * steps[first + 4]
+                i += box[7]
+    for rest in range(ROWS):
+        places[i + rest] = places[i - 1]
 
 
 @inner
@@ -72,63 +74,69 @@ def brought(source: Any, table: Any, group: int, box: Any, room: Any) -> Any:
     if table[STAGED]:
         stage(source, table, group, box, room)
         return room
-    return as_floats(source, start_of(box, group, table[CHANNELS], table, PICTURE_STEPS))
+    return as_floats(source, start_of(box, group, table[CHANNELS], table, MOVES))
 
 
 @inner
 def stage(source: Any, table: Any, group: int, box: Any, target: Any) -> None:
     """Copies what a box needs of a group's channels."""
-    channels = table[CHANNELS]
-    base = group * channels * table[PICTURE_STEPS + 1]
-    high, wide = table[PHASES + 1] * (box[6] + table[BEYOND + 1]), table[PHASES] * (box[5] + table[BEYOND])
+    base = group * table[CHANNELS] * table[PICTURE_STEPS + 1]
     for n in range(box[4]):
-        for plane in range(wide):
-            fz, lz = plane % table[PHASES], plane // table[PHASES]
-            z = (box[1] + lz) * table[STRIDE] + fz - table[BEFORE]
-            for row in range(high):
-                fy, ly = row % table[PHASES + 1], row // table[PHASES + 1]
-                y = (box[2] + ly) * table[STRIDE + 1] + fy - table[BEFORE + 1]
+        for plane in range((box[5] - 1) * table[STRIDE] + table[REACH] + 1):
+            z = box[1] * table[STRIDE] - table[BEFORE] + plane
+            for row in range((box[6] - 1) * table[STRIDE + 1] + table[REACH + 1] + 1):
+                y = box[2] * table[STRIDE + 1] - table[BEFORE + 1] + row
                 inside = 0 <= z < table[SIZES] and 0 <= y < table[SIZES + 1]
-                start = (
-                    base
-                    + (box[0] + n) * table[PICTURE_STEPS]
-                    + z * table[PICTURE_STEPS + 2]
-                    + y * table[PICTURE_STEPS + 3]
-                )
-                to = n * table[LAID] + fz * table[PHASE_LAID] + lz * table[LAID + 2]
-                to += fy * table[PHASE_LAID + 1] + ly * table[LAID + 3]
-                for fx in range(table[PHASES + 2]):
-                    stage_rows(source, start, inside, table, fx, box, target, to + fx * table[PHASE_LAID + 2])
+                start = base + (box[0] + n) * table[PICTURE_STEPS]
+                start += z * table[PICTURE_STEPS + 2] + y * table[PICTURE_STEPS + 3]
+                to = n * table[LAID] + plane * table[LAID + 2] + row * table[LAID + 3]
+                stage_rows(source, start, inside, table, box, target, to)
 
 
 @inner
-def stage_rows(source: Any, start: int, inside: bool, table: Any, fx: int, box: Any, target: Any, to: int) -> None:
-    """One row of every channel, in one phase."""
-    stride, before, size = table[STRIDE + 2], table[BEFORE + 2] - fx, table[SIZES + 2]
-    length = box[7] + table[BEYOND + 2]
-    first = min(length, max(0, -(-before // stride) - box[3]))
-    end = max(first, min(length, -(-(size + before) // stride) - box[3])) if inside else first
-    step = stride * table[PICTURE_STEPS + 4]
-    start += ((box[3] + first) * stride - before) * table[PICTURE_STEPS + 4]
+def stage_rows(source: Any, start: int, inside: bool, table: Any, box: Any, target: Any, to: int) -> None:
+    """One row of every channel: zeros, what there is, zeros."""
+    length = (box[7] - 1) * table[STRIDE + 2] + table[REACH + 2] + 1
+    shift = table[BEFORE + 2] - box[3] * table[STRIDE + 2]  # where the picture begins in the row
+    first = min(length, max(0, shift))
+    end = max(first, min(length, shift + table[SIZES + 2])) if inside else first
+    across, down = table[PICTURE_STEPS + 4], table[PICTURE_STEPS + 1]
+    start += (first - shift) * across
     for c in range(table[CHANNELS]):
         row = to + c * table[LAID + 1]
+        clear_edges(target, row, first, end, length)
+        if across != 1:
+            for i in range(end - first):
+                target[row + first + i] = read(source, start + c * down + i * across)
+    if across == 1:
+        copy_rows(source, start, down, target, to + first, table[LAID + 1], table[CHANNELS], end - first)
+
+
+@inner
+def clear_edges(target: Any, row: int, first: int, end: int, length: int) -> None:
+    """Zeros before `first` and from `end` on. What is between will be written over, so that a vector at either end does
+    for narrow edges: a loop over a few elements would become a call of memset."""
+    if length >= LANES and max(first, length - end) <= LANES:
+        put_zeros(target, row)
+        put_zeros(target, row + length - LANES)
+    else:
         for i in range(first):
             target[row + i] = 0
-        copy_row(source, start + c * table[PICTURE_STEPS + 1], step, end - first, target, row + first)
         for i in range(end, length):
             target[row + i] = 0
 
 
-@inner
-def copy_row(source: Any, start: int, step: int, count: int, target: Any, to: int) -> None:
-    """Elements that lie `step` apart, side by side as float32."""
-    if step == 1 and count >= LANES:
-        for i in range(0, count - LANES, LANES):
-            widen(source, start + i, target, to + i)
-        widen(source, start + count - LANES, target, to + count - LANES)
-    else:
-        for i in range(count):
-            target[to + i] = read(source, start + i * step)
+@intrinsic
+def put_zeros(context: Any, target: Any, at: Any) -> Any:
+    """A vector of zeros."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = ir.VectorType(ir.FloatType(), LANES)
+        place = builder.bitcast(builder.gep(args[0], [args[1]]), kind.as_pointer())
+        builder.store(ir.Constant(kind, [0.0] * LANES), place, align=4)
+        return ctx.get_dummy_value()
+
+    return types.void(target, types.int64), code
 
 
 @intrinsic
@@ -142,21 +150,10 @@ def as_floats(context: Any, pointer: Any, start: Any) -> Any:
 
 
 @intrinsic
-def widen(context: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
-    """A vector of elements as float32."""
+def as_words(context: Any, pointer: Any) -> Any:
+    """The same memory as int64 numbers."""
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        source_, start, target, to = args
-        result = ir.VectorType(ir.FloatType(), LANES)
-        kind = ir.VectorType(source_.type.pointee, LANES)
-        loaded = builder.load(builder.bitcast(builder.gep(source_, [start]), kind.as_pointer()), align=2)
-        if source.dtype == types.int16:
-            loaded = builder.fpext(builder.bitcast(loaded, ir.VectorType(ir.HalfType(), LANES)), result)
-        elif source.dtype == types.uint16:
-            wide = ir.VectorType(ir.IntType(32), LANES)
-            loaded = builder.bitcast(builder.shl(builder.zext(loaded, wide), ir.Constant(wide, [16] * LANES)), result)
-        builder.store(loaded, builder.bitcast(builder.gep(target, [to]), result.as_pointer()), align=4)
-        return ctx.get_dummy_value()
+        return builder.bitcast(args[0], ir.IntType(64).as_pointer())
 
-    whole = types.int64
-    return types.void(source, whole, target, whole), code
+    return types.CPointer(types.int64)(pointer), code

@@ -1,0 +1,261 @@
+"""Tiles of indirect matrix products, in LLVM's language: for any width of vectors.
+
+c[i, j] = Σ x[base_i + offset_k] · b[k, j]. The first factor is read element by element where it lies, so that neither
+strides nor the taps of a convolution need a copy of it; the second is packed, [k][columns]; a result is dense. There
+are no edges here: who packs fills them with anything, who unpacks leaves them out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.cgutils import get_or_insert_function
+from numba.extending import intrinsic, register_jitable
+
+from aclnn.kernels import jit
+from aclnn.kernels.nopython.agreed import ROWS
+from aclnn.kernels.nopython.half import narrowed, write
+
+inner = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""For helpers that Python never calls: they compile in nine tenths of the time."""
+
+LANES, ACROSS, FUSED = jit.vectors()
+COLUMNS = LANES * ACROSS
+AT_ONCE = 2  # products per row between two looks at the counter
+_SMALL, _WORD, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
+_VECTOR = ir.VectorType(_FLOAT, LANES)
+_NOTHING = ir.Constant(_VECTOR, [0.0] * LANES)
+
+
+@intrinsic
+def multiply(
+    context: Any,
+    columns: Any,
+    depth: Any,
+    chain: Any,
+    x: Any,
+    bases: Any,
+    offsets: Any,
+    b: Any,
+    c: Any,
+    add: Any,
+    aside: Any,
+) -> Any:
+    """A tile of ROWS rows: c = Σ over k < depth, at least 1, or c += if `add`; columns are LANES, 2·LANES … COLUMNS.
+
+    No more than `chain` products are added one by one: their sums are added up in `aside`, which has room for a tile,
+    and the result to c, so that the error of a long sum of equal terms hardly grows. It is no memory of this function,
+    which LLVM would turn into registers that there are none of.
+    """
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        columns, depth, chain, x, bases, offsets, b, c, add, aside = args
+        rows = [builder.gep(x, [builder.load(builder.gep(bases, [_WORD(i)]))]) for i in range(ROWS)]
+        for across in range(1, ACROSS + 1):
+            with builder.if_then(builder.icmp_signed("==", columns, _WORD(across * LANES))):
+                _put(builder, _add_chains(builder, across, depth, chain, rows, offsets, b, aside), c, add)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(whole, whole, whole, x, bases, offsets, b, c, types.boolean, aside), code
+
+
+def _add_chains(builder: Any, across: int, depth: Any, chain: Any, rows: Any, offsets: Any, b: Any, aside: Any) -> Any:
+    """The sums of all chains as vectors, added up one after the other."""
+    before, loop, following, behind = (builder.block, *(builder.append_basic_block() for _ in range(3)))
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    left, offsets_now, b_now = (builder.phi(value.type) for value in (depth, offsets, b))
+    count = builder.select(builder.icmp_signed("<", left, chain), left, chain)
+    offsets_next, b_next, *sums = _chain(builder, across, count, rows, offsets_now, b_now)
+    sums = _added(builder, builder.icmp_signed("<", left, depth), sums, aside)
+    rest = builder.sub(left, count)
+    builder.cbranch(builder.icmp_signed(">", rest, _WORD(0)), following, behind)
+    builder.position_at_end(following)
+    _store_all(builder, sums, aside)
+    builder.branch(loop)
+    for phi, first, next_ in ((left, depth, rest), (offsets_now, offsets, offsets_next), (b_now, b, b_next)):
+        phi.add_incoming(first, before)
+        phi.add_incoming(next_, following)
+    builder.position_at_end(behind)
+    return sums
+
+
+def _chain(builder: Any, across: int, count: Any, rows: Any, offsets: Any, b: Any) -> Any:
+    """Where offsets and b go on behind `count` of them, and the sums over these as vectors."""
+
+    def step(state: Any) -> Any:
+        offset_at, b_row, *sums = state
+        offset = builder.load(offset_at)
+        right = [builder.load(_vector_at(builder, b_row, _WORD(v * LANES)), align=4) for v in range(across)]
+        made = []
+        for i, row in enumerate(rows):
+            factor = _everywhere(builder, builder.load(builder.gep(row, [offset])))
+            made += [_multiplied(builder, factor, right[v], sums[i * across + v]) for v in range(across)]
+        return [builder.gep(offset_at, [_WORD(1)]), builder.gep(b_row, [_WORD(across * LANES)]), *made]
+
+    state = [offsets, b, *[_NOTHING] * (ROWS * across)]
+    state = _repeated(builder, builder.udiv(count, _WORD(AT_ONCE)), state, [step] * AT_ONCE)
+    return _repeated(builder, builder.urem(count, _WORD(AT_ONCE)), state, [step])
+
+
+def _multiplied(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a·b + c. Without an instruction for both at once, asking for one rounding would call a function per element."""
+    if not FUSED:
+        return builder.fadd(builder.fmul(a, b), c)
+    kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+    return builder.call(get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32"), [a, b, c])
+
+
+def _repeated(builder: Any, count: Any, state: Any, steps: Any) -> Any:
+    """The state after the steps were done `count` times one after the other; leaves the builder behind the loop."""
+    before, loop, behind = builder.block, *(builder.append_basic_block(name) for name in ("depth", "summed"))
+    builder.cbranch(builder.icmp_signed(">", count, _WORD(0)), loop, behind)
+    builder.position_at_end(loop)
+    turn, *now = (builder.phi(value.type) for value in (count, *state))
+    after = now
+    for step in steps:
+        after = step(after)
+    following = builder.add(turn, _WORD(1))
+    for phi, first, next_ in zip((turn, *now), (_WORD(0), *state), (following, *after), strict=True):
+        phi.add_incoming(first, before)
+        phi.add_incoming(next_, loop)
+    builder.cbranch(builder.icmp_signed("<", following, count), loop, behind)
+    builder.position_at_end(behind)
+    ends = [builder.phi(value.type) for value in state]
+    for phi, first, last in zip(ends, state, after, strict=True):
+        phi.add_incoming(first, before)
+        phi.add_incoming(last, loop)
+    return ends
+
+
+def _added(builder: Any, wanted: Any, vectors: Any, memory: Any) -> Any:
+    """The vectors, or their sums with those in memory if that is wanted."""
+    before = builder.block
+    with builder.if_then(wanted):
+        sums = [
+            builder.fadd(builder.load(_vector_at(builder, memory, _WORD(i * LANES)), align=4), vector)
+            for i, vector in enumerate(vectors)
+        ]
+        there = builder.block
+    merged = []
+    for vector, total in zip(vectors, sums, strict=True):
+        phi = builder.phi(_VECTOR)
+        phi.add_incoming(vector, before)
+        phi.add_incoming(total, there)
+        merged.append(phi)
+    return merged
+
+
+def _store_all(builder: Any, vectors: Any, memory: Any) -> None:
+    for i, vector in enumerate(vectors):
+        builder.store(vector, _vector_at(builder, memory, _WORD(i * LANES)), align=4)
+
+
+def _put(builder: Any, sums: Any, c: Any, add: Any) -> None:
+    """c = sums, or c += sums."""
+    _store_all(builder, _added(builder, add, sums, c), c)
+
+
+@intrinsic
+def turn(context: Any, source: Any, start: Any, pitch: Any, target: Any, to: Any, to_pitch: Any) -> Any:
+    """LANES rows of LANES float32, `pitch` apart, as LANES columns of any element, whose rows are `to_pitch` apart."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        source_, start, pitch, target_, to, to_pitch = args
+        rows = []
+        for _ in range(LANES):
+            rows.append(builder.load(_vector_at(builder, source_, start), align=4))
+            start = builder.add(start, pitch)
+        for row in _transposed(builder, rows):
+            made, place = narrowed(builder, row, target.dtype, LANES), builder.gep(target_, [to])
+            builder.store(made, builder.bitcast(place, made.type.as_pointer()), align=2)
+            to = builder.add(to, to_pitch)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(source, whole, whole, target, whole, whole), code
+
+
+def _transposed(builder: Any, rows: Any) -> Any:
+    """A square of vectors, turned: pairs that lie `distance` apart exchange their halves, at every distance."""
+    distance = 1
+    while distance < LANES:
+        one = [lane if not lane & distance else lane - distance + LANES for lane in range(LANES)]
+        other = [lane + distance if not lane & distance else lane + LANES for lane in range(LANES)]
+        made = list(rows)
+        for i in range(LANES):
+            if not i & distance:
+                made[i], made[i + distance] = (
+                    builder.shuffle_vector(
+                        rows[i], rows[i + distance], ir.Constant(ir.VectorType(_SMALL, LANES), which)
+                    )
+                    for which in (one, other)
+                )
+        rows, distance = made, 2 * distance
+    return rows
+
+
+@inner
+def are_neighbours(places: Any, first: int) -> bool:
+    """Whether LANES places from `first` on follow one another in memory."""
+    for i in range(1, LANES):
+        if places[first + i] != places[first] + i:
+            return False
+    return True
+
+
+@inner
+def put_rows(sums: Any, columns: int, out: Any, places: Any, count: int, channels: int, step: int) -> None:
+    """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart."""
+    i = 0
+    while i < count:
+        together, turned = 1, 0
+        if i + LANES <= count and are_neighbours(places, i):
+            together, turned = LANES, channels // LANES * LANES
+            for m in range(0, turned, LANES):
+                turn(sums, i * columns + m, columns, out, places[i] + m * step, step)
+        for row in range(i, i + together):
+            for m in range(turned, channels):
+                write(out, places[row] + m * step, sums[row * columns + m])
+        i += together
+
+
+@inner
+def pack_rows(source: Any, step: int, places: Any, count: int, channels: int, target: Any, columns: int) -> None:
+    """The other way: a panel [row][columns] of `count` rows. Columns beyond the channels are left as they are."""
+    i = 0
+    while i < count:
+        together, turned = 1, 0
+        if i + LANES <= count and are_neighbours(places, i):
+            together, turned = LANES, channels // LANES * LANES
+            for m in range(0, turned, LANES):
+                turn(source, places[i] + m * step, step, target, i * columns + m, columns)
+        for row in range(i, i + together):
+            for m in range(turned, channels):
+                target[row * columns + m] = source[places[row] + m * step]
+        i += together
+
+
+@intrinsic(prefer_literal=True)
+def words(context: Any, count: Any) -> Any:
+    """`count` int64 on the stack; count is a constant."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        with builder.goto_entry_block():
+            return builder.alloca(_WORD, size=_WORD(count.literal_value))
+
+    return types.CPointer(types.int64)(count), code
+
+
+def _vector_at(builder: Any, pointer: Any, start: Any) -> Any:
+    return builder.bitcast(builder.gep(pointer, [start]), _VECTOR.as_pointer())
+
+
+def _everywhere(builder: Any, element: Any) -> Any:
+    """A vector of one element."""
+    none = ir.Constant(ir.VectorType(element.type, LANES), ir.Undefined)
+    first = builder.insert_element(none, element, _SMALL(0))
+    return builder.shuffle_vector(first, none, ir.Constant(ir.VectorType(_SMALL, LANES), [0] * LANES))
