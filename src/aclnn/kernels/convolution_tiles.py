@@ -154,13 +154,14 @@ class DataPlan:
         """Launches the packing of a pass's taps; says where they go."""
         weight, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
         narrow_step, wide_step = weight.strides[:2]
-        per_group = weight.shape[0] // groups * narrow_step
-        steps = (per_group, wide_step, narrow_step) if self._onto_wide else (per_group, narrow_step, wide_step)
-        elements = groups * packed_columns(self._outputs) * len(over.taps) * self._inputs
+        of_outputs, of_inputs = (wide_step, narrow_step) if self._onto_wide else (narrow_step, wide_step)
+        places = np.add.outer(np.arange(self._inputs) * of_inputs, tap_places(weight, over)).ravel()
+        elements = groups * packed_columns(self._outputs) * len(places)
         place = self._room.arena.reserve(4 * elements)
         if elements:
-            numbers = (self._outputs, self._inputs, len(over.taps), put(tap_places(weight, over)), put(steps))
-            kinds, operands = jit.POINTER[weight.dtype] + "FiiiII", (self._names[1], place)
+            steps = (weight.shape[0] // groups * narrow_step, of_outputs)
+            numbers = (self._outputs, len(places), put(places), put(steps))
+            kinds, operands = jit.POINTER[weight.dtype] + "FiiII", (self._names[1], place)
             items, threads = panels_of(self._outputs) * groups, worth(elements, PER_THREAD, self._room.threads)
             self.packing.append(Launch("convolve.pack_weight", kinds, items, operands, numbers, threads))
             self.packed.append((place, elements))

@@ -77,9 +77,11 @@ def _compile(name: str, types: str) -> bytes:
     module, _, function = name.rpartition(".")
     try:
         text = getattr(import_module(f"aclnn.kernels.nopython.{module}"), function)
-        arguments = [_numba_type(numba.types, letter) for letter in "ii" + types]
-        compiled = numba.cfunc(numba.types.void(*arguments), error_model="numpy")(text)
-        return _machine_code(compiled.inspect_llvm(), compiled.native_name.removeprefix("cfunc."), types)
+        arguments = tuple(_numba_type(numba.types, letter) for letter in "ii" + types)
+        options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        compiled = numba.njit(numba.types.void(*arguments), **options)(text)
+        name_there = compiled.overloads[arguments].fndesc.llvm_func_name
+        return _machine_code(compiled.inspect_llvm(arguments), name_there, types)
     except Exception as error:  # another numba may say no in any way; the next kernel serves
         log.warning("%s(%s) cannot be compiled: %s", name, types, error)
         raise NoNativeCodeError(f"numba cannot compile {name} ({type(error).__name__})") from error
@@ -87,8 +89,7 @@ def _compile(name: str, types: str) -> bytes:
 
 def _machine_code(text: str, kernel: str, types: str) -> bytes:
     llvm = _llvm()
-    # The wrapper that numba adds would call into Python if the text raised, which it cannot: out with it.
-    whole = llvm.parse_assembly(re.sub(r"^define [^\n]*@cfunc\..*?^}$", "", text, flags=re.DOTALL | re.MULTILINE))
+    whole = llvm.parse_assembly(text)
     whole.link_in(llvm.parse_assembly(entry_code(kernel, types, _arrays(types))))
     for symbol in (*whole.functions, *whole.global_variables):
         if not symbol.is_declaration and symbol.name not in (ENTRY, FUNCTION):

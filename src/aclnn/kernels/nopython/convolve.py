@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from aclnn.kernels.nopython.agreed import (
     ADDS_BIAS,
     BOXES,
@@ -30,8 +28,7 @@ from aclnn.kernels.nopython.agreed import (
     TERMS,
 )
 from aclnn.kernels.nopython.arithmetic import use_widest_vectors
-from aclnn.kernels.nopython.half import read
-from aclnn.kernels.nopython.indirect import COLUMNS, LANES, inner, multiply, put_rows, words
+from aclnn.kernels.nopython.indirect import COLUMNS, LANES, inner, multiply, pack_rows, put_rows, words
 from aclnn.kernels.nopython.staging import as_words, brought, find_box, find_places, start_of
 from aclnn.kernels.nopython.tiles import shifted
 
@@ -42,22 +39,19 @@ def width_of(channels: int) -> int:
     return min(COLUMNS, -(-channels // LANES) * LANES)
 
 
-def pack_weight(
-    lo: int, hi: int, weight: Any, packed: Any, outputs: int, inputs: int, taps: int, places: Any, steps: Any
-) -> None:
-    """Panels of b, [(c, tap)][columns]: an item is one. Steps are those of groups, outputs and inputs in `weight`."""
+def pack_weight(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, steps: Any) -> None:
+    """Panels of b, [(c, tap)][columns]: an item is one. Steps are those of groups and outputs in `weight`."""
+    use_widest_vectors()
     panels = -(-outputs // COLUMNS)
     for item in range(lo, hi):
-        group, first = item // panels, item % panels * COLUMNS
-        columns = width_of(outputs - first)
-        per_group = -(-outputs // LANES) * LANES
-        to = (group * per_group + first) * taps * inputs
-        for c in range(inputs):
-            for m in range(columns):
-                start = group * steps[0] + (first + m) * steps[1] + c * steps[2]
-                for tap in range(taps):
-                    value = read(weight, start + places[tap]) if first + m < outputs else np.float32(0)
-                    packed[to + (c * taps + tap) * columns + m] = value
+        group, channel = item // panels, item % panels * COLUMNS
+        columns, channels = width_of(outputs - channel), min(COLUMNS, outputs - channel)
+        to = shifted(packed, (group * (-(-outputs // LANES) * LANES) + channel) * terms)
+        if channels < columns:
+            for i in range(terms * columns):
+                to[i] = 0
+        source = shifted(weight, group * steps[0] + channel * steps[1])
+        pack_rows(source, steps[1], places, terms, channels, to, columns)
 
 
 def data(

@@ -16,7 +16,7 @@ from numba.extending import intrinsic, register_jitable
 
 from aclnn.kernels import jit
 from aclnn.kernels.nopython.agreed import ROWS
-from aclnn.kernels.nopython.half import narrowed, write
+from aclnn.kernels.nopython.half import narrowed, read, widened, write
 
 inner = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """For helpers that Python never calls: they compile in nine tenths of the time."""
@@ -161,17 +161,16 @@ def _put(builder: Any, sums: Any, c: Any, add: Any) -> None:
 
 @intrinsic
 def turn(context: Any, source: Any, start: Any, pitch: Any, target: Any, to: Any, to_pitch: Any) -> Any:
-    """LANES rows of LANES float32, `pitch` apart, as LANES columns of any element, whose rows are `to_pitch` apart."""
+    """LANES rows of LANES elements, `pitch` apart, as LANES columns, whose rows are `to_pitch` apart."""
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
         source_, start, pitch, target_, to, to_pitch = args
         rows = []
         for _ in range(LANES):
-            rows.append(builder.load(_vector_at(builder, source_, start), align=4))
+            rows.append(widened(builder, builder.load(_vector_at(builder, source_, start), align=2), source.dtype, LANES))
             start = builder.add(start, pitch)
         for row in _transposed(builder, rows):
-            made, place = narrowed(builder, row, target.dtype, LANES), builder.gep(target_, [to])
-            builder.store(made, builder.bitcast(place, made.type.as_pointer()), align=2)
+            builder.store(narrowed(builder, row, target.dtype, LANES), _vector_at(builder, target_, to), align=2)
             to = builder.add(to, to_pitch)
         return ctx.get_dummy_value()
 
@@ -235,7 +234,7 @@ def pack_rows(source: Any, step: int, places: Any, count: int, channels: int, ta
                 turn(source, places[i] + m * step, step, target, i * columns + m, columns)
         for row in range(i, i + together):
             for m in range(turned, channels):
-                target[row * columns + m] = source[places[row] + m * step]
+                target[row * columns + m] = read(source, places[row] + m * step)
         i += together
 
 
@@ -251,7 +250,8 @@ def words(context: Any, count: Any) -> Any:
 
 
 def _vector_at(builder: Any, pointer: Any, start: Any) -> Any:
-    return builder.bitcast(builder.gep(pointer, [start]), _VECTOR.as_pointer())
+    there = builder.gep(pointer, [start])
+    return builder.bitcast(there, ir.VectorType(pointer.type.pointee, LANES).as_pointer())
 
 
 def _everywhere(builder: Any, element: Any) -> Any:
