@@ -115,7 +115,7 @@ class Laid(NamedTuple):
 
 
 def lay_out(picture: Tensor, channels: int, over: Pass, box: Sequence[int], copied: bool) -> Laid:
-    """The table for nopython.staging."""
+    """The table for nopython.staging; who copies has yet to say how."""
     axes = over.axes
     laid = _copied_steps(channels, over, box) if copied else picture.steps
     places = [sum(s * step for s, step in zip(shifts, laid[2:], strict=True)) for shifts in over.shifts]
@@ -123,7 +123,7 @@ def lay_out(picture: Tensor, channels: int, over: Pass, box: Sequence[int], copi
         places = [p - sum(a.before * s for a, s in zip(axes, picture.steps[2:], strict=True)) for p in places]
     by_axis = [[getattr(axis, name) for axis in axes] for name in ("stride", "before", "reach")]
     moves = [axis.stride * step for axis, step in zip(axes, laid[2:], strict=True)]
-    table = [int(copied), channels, *picture.sizes, *picture.steps, *itertools.chain(*by_axis), *laid, *laid[:2], *moves]
+    table = [0, channels, *picture.sizes, *picture.steps, *itertools.chain(*by_axis), *laid, *laid[:2], *moves]
     assert len(table) == STAGE_SIZE
     rows = np.add.outer(np.arange(channels, dtype=np.int64) * laid[1], np.array(places, np.int64)).ravel()
     return Laid(table, rows, in_lines(box[0] * laid[0]) if copied else 0)

@@ -22,7 +22,7 @@ from aclnn.kernels.registry import Prepared, Run
 from aclnn.kernels.strides import address, aligned
 from aclnn.kernels.threads import Work, worth
 
-MOST_PASSES = 64  # each is a launch of its own
+MOST_PASSES = 1024  # each is a launch of its own
 MOST_TERMS = 400_000  # of a sum over channels and taps: its blocks are added one after the other
 MOST_POSITIONS = 100_000_000  # of a sum over positions
 FARTHEST = 512  # positions between neighbouring taps: a box is copied with all that lies between

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aclnn.base.dtype import FLOAT32
+from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels import jit
@@ -26,7 +26,7 @@ from aclnn.kernels.convolution_boxes import (
     onto_wide,
     passes,
 )
-from aclnn.kernels.nopython.agreed import DATA_TABLE, DEPTH, POSITIONS_TOGETHER, ROWS
+from aclnn.kernels.nopython.agreed import DATA_TABLE, DEPTH, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.onednn import Window
 from aclnn.kernels.program import Arena
 from aclnn.kernels.strides import address
@@ -179,6 +179,7 @@ class DataPlan:
         share = math.prod(whole) * self._shape.groups // (BOXES_PER_THREAD * self._room.threads)
         box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, max(LEAST_SHARE, min(MOST_POSITIONS, share)))
         laid = lay_out(picture, self._inputs, over, box, copied)
+        laid.table[STAGE] = stage_of(self._source.dtype) if copied else 0
         self._launch(whole, box, laid, out_steps, packed, start)
 
     def _launch(
@@ -192,16 +193,25 @@ class DataPlan:
         per_lot = laid.room + 2 * places + (POSITIONS_TOGETHER + ROWS) * columns()
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
-        table = [lots, per_lot, laid.room, places, self._outputs, terms, splits, chain(terms), -(-terms // DEPTH)]
-        table += [int(adds_bias), *out_steps]
+        table = [lots, per_lot, laid.room, places, self._outputs, terms, splits, chain(terms), *put_of(self._out.dtype)]
+        table += [-(-terms // DEPTH), int(adds_bias), *out_steps]
         assert len(table) == DATA_TABLE
         put = self._room.numbers.put
         tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(laid.rows), put(table)
-        kinds = jit.letters(self._source.dtype, self._out.dtype) + "FFFIIII"
         operands = (self._names[0], self._names[2], packed, self._names[3], scratch)
         starts = (0, start * self._out.dtype.itemsize, 0, 0, 0)
-        self.launches.append(Launch("convolve.data", kinds, lots, operands, tables, lots, starts))
+        self.launches.append(Launch("convolve.data", "iiFFFIIII", lots, operands, tables, lots, starts))
         self._room.arena.release(scratch, 4 * per_lot * lots)
+
+
+def stage_of(dtype: DType) -> int:
+    """What copies boxes of such a picture. Raises NoNativeCodeError."""
+    return jit.load("staging.stage", jit.POINTER[dtype] + "FIIi").address
+
+
+def put_of(dtype: DType) -> tuple[int, int]:
+    """What writes rows of such a result, and the bytes of an element. Raises NoNativeCodeError."""
+    return jit.load("indirect.put", "F" + jit.POINTER[dtype] + "Iiiii").address, dtype.itemsize
 
 
 def must_copy(source: TensorSpec, pads: bool) -> bool:

@@ -24,9 +24,11 @@ from aclnn.kernels.convolution_tiles import (
     packed_columns,
     panels_of,
     places_of,
+    put_of,
+    stage_of,
     tap_places,
 )
-from aclnn.kernels.nopython.agreed import DEPTH, MOST_PARTS, POSITIONS_TOGETHER, ROWS, WEIGHT_TABLE
+from aclnn.kernels.nopython.agreed import DEPTH, MOST_PARTS, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
 from aclnn.kernels.threads import worth
 
 LEAST_PART = 2048  # positions that pay for a part
@@ -47,10 +49,13 @@ class WeightPlan:
         plain = Pass((first, second, third))
         whole = (wide.batch, *over.sizes)
         box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, MOST_POSITIONS)
+        copied, copied_too = must_copy(shape.wide, self.pads), must_copy(shape.narrow, pads=False)
         pictures = (
-            lay_out(wide, self._inputs, over, box, must_copy(shape.wide, self.pads)),
-            lay_out(narrow, self._outputs, plain, box, must_copy(shape.narrow, pads=False)),
+            lay_out(wide, self._inputs, over, box, copied),
+            lay_out(narrow, self._outputs, plain, box, copied_too),
         )
+        for laid, spec, is_copied in zip(pictures, (shape.wide, shape.narrow), (copied, copied_too), strict=True):
+            laid.table[STAGE] = stage_of(spec.dtype) if is_copied else 0
         self.launches = self._launches(whole, box, pictures)
 
     def _launches(self, whole: Sequence[int], box: Sequence[int], pictures: tuple[Laid, Laid]) -> list[Launch]:
@@ -66,14 +71,13 @@ class WeightPlan:
         per_lot = inner.room + outer.room + 2 * places + (DEPTH + ROWS) * columns()
         scratch, sums = self._room.arena.reserve(4 * per_lot * lots), self._room.arena.reserve(4 * made * parts)
         table = [lots, per_lot, inner.room, places, self._outputs, terms, splits, chain(math.prod(whole))]
-        table += [parts, outer.room]
+        table += [*put_of(self._shape.weight.dtype), parts, outer.room]
         assert len(table) == WEIGHT_TABLE
         numbers, rows = put(table), [*inner.rows, *[inner.rows[-1]] * (ROWS * tiles - terms)]
         tables = put(inner.table), put(outer.table), put([*whole, *box, *boxes, groups]), put(rows), numbers
-        kinds = jit.letters(self._shape.wide.dtype, self._shape.narrow.dtype) + "FFIIIII"
         operands = (*self._names[:2], sums, scratch)
         return [
-            Launch("convolve_weights.weights", kinds, lots, operands, tables, lots),
+            Launch("convolve_weights.weights", "iiFFIIIII", lots, operands, tables, lots),
             self._join(sums, terms, numbers, worth(made * parts, PER_THREAD, threads)),
         ]
 
@@ -84,8 +88,7 @@ class WeightPlan:
         numbers = groups, put(places.ravel()), put([narrow_step * self._outputs, narrow_step]), table
         operands = (sums, self._names[2], FOUND if self.pads else IGNORED)
         items = groups * panels_of(self._outputs) * -(-terms // POSITIONS_TOGETHER)
-        kinds = "F" + jit.POINTER[result.dtype] + "IiIII"
-        return Launch("convolve_weights.join", kinds, items, operands, numbers, threads)
+        return Launch("convolve_weights.join", "FiIiIII", items, operands, numbers, threads)
 
     def _parts(self, positions: int, boxes: int, made: int) -> int:
         """Into how many parts the sum is cut, a power of two: by shape alone, in no more memory than the tensors."""

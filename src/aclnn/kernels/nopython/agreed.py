@@ -49,7 +49,7 @@ ROWS, DEPTH = 6, 256
 
 # The table of nopython.staging, by position: where a picture lies, and how a box of it is laid out. Axes are three.
 (
-    STAGED,  # 1 if boxes are copied, 0 if they are read where they lie
+    STAGE,  # the entry of staging.stage for the picture's elements; 0 if boxes are read where they lie
     CHANNELS,
     SIZES,  # of the picture, by axis
     PICTURE_STEPS,  # of the picture in memory: batch, channel, then by axis
@@ -77,15 +77,17 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     TERMS,  # of a sum: channels and taps, or rows of gradWeight
     SPLITS,  # into how many parts the panels of the result are divided between threads
     CHAIN_LENGTH,
+    PUT,  # the entry of indirect.put for the elements of the result, and the bytes of one
+    PUT_SIZE,
     DEPTHS,  # into how many blocks the sum is cut
     ADDS_BIAS,
     OUT_STEPS,  # of the result in memory: batch, channel, then by axis
     DATA_TABLE,
-) = (*range(11), 15)
+) = (*range(13), 17)
 
-# The table of convolve_weights, by position; the first eight are those above.
+# The table of convolve_weights, by position; the first ten are those above.
 (
     PARTS,  # into how many the sum is cut that are joined in the end
     OUTER_ROOM,  # elements of a lot's scratch for a staged box of the other tensor
     WEIGHT_TABLE,
-) = range(8, 11)
+) = range(10, 13)

@@ -76,3 +76,23 @@ def pointer(context: Any, address: Any) -> Any:
         return b.inttoptr(args[0], _WORD.as_pointer())
 
     return types.CPointer(types.int64)(types.int64), code
+
+
+@intrinsic
+def address_of(context: Any, pointer: Any) -> Any:
+    """Where a pointer leads."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.ptrtoint(args[0], _WORD)
+
+    return types.int64(pointer), code
+
+
+@intrinsic
+def floats_at(context: Any, address: Any) -> Any:
+    """The float32 elements at an address."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.inttoptr(args[0], ir.FloatType().as_pointer())
+
+    return types.CPointer(types.float32)(types.int64), code

@@ -22,6 +22,8 @@ from aclnn.kernels.nopython.agreed import (
     PER_LOT,
     PLACES,
     POSITIONS_TOGETHER,
+    PUT,
+    PUT_SIZE,
     ROOM,
     ROWS,
     SPLITS,
@@ -57,8 +59,8 @@ def pack_weight(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms:
 def data(
     lo: int,
     hi: int,
-    source: Any,
-    out: Any,
+    source: int,
+    out: int,
     packed: Any,
     bias: Any,
     scratch: Any,
@@ -84,7 +86,7 @@ def data(
             find_places(box, picture, MOVES, places)
             find_places(box, table, OUT_STEPS, out_places)
             x = brought(source, picture, group, box, room)
-            to = shifted(out, start_of(box, group, outputs, table, OUT_STEPS))
+            to = out + table[PUT_SIZE] * start_of(box, group, outputs, table, OUT_STEPS)
             added = shifted(bias, group * outputs)
             weight = shifted(packed, group * per_group)
             for first in range(0, positions, POSITIONS_TOGETHER):
@@ -133,7 +135,8 @@ def add_bias(sums: Any, count: int, bias: Any, channel: int, outputs: int) -> No
 
 
 @inner
-def put_panel(sums: Any, count: int, out: Any, places: Any, channel: int, table: Any) -> None:
+def put_panel(sums: Any, count: int, out: int, places: Any, channel: int, table: Any) -> None:
     """Writes a panel of channels."""
     left, step = table[OUTPUTS] - channel, table[OUT_STEPS + 1]
-    put_rows(sums, width_of(left), shifted(out, channel * step), places, count, min(COLUMNS, left), step)
+    to = out + table[PUT_SIZE] * channel * step
+    put_rows(table[PUT], sums, width_of(left), to, places, count, min(COLUMNS, left), step)

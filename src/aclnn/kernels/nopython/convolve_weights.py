@@ -22,6 +22,8 @@ from aclnn.kernels.nopython.agreed import (
     PER_LOT,
     PLACES,
     POSITIONS_TOGETHER,
+    PUT,
+    PUT_SIZE,
     ROOM,
     ROWS,
     SPLITS,
@@ -44,8 +46,8 @@ def size_of(table: Any) -> int:
 def weights(
     lo: int,
     hi: int,
-    source: Any,
-    outer: Any,
+    source: int,
+    outer: int,
     made: Any,
     scratch: Any,
     picture: Any,
@@ -124,7 +126,7 @@ def add_box(
                 )
 
 
-def join(lo: int, hi: int, made: Any, out: Any, found: Any, groups: int, places: Any, steps: Any, table: Any) -> None:
+def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places: Any, steps: Any, table: Any) -> None:
     """The sum of all parts, in pairs, where the first was; items are panels, some rows at a time. Steps are those of
     groups and outputs. found[0] = 1 if an element is not finite."""
     use_widest_vectors()
@@ -148,7 +150,7 @@ def join(lo: int, hi: int, made: Any, out: Any, found: Any, groups: int, places:
         for i in range(count):
             for m in range(channels):
                 worst = max(worst, bits_of(made[start + i * columns + m]) & np.int32(0x7F800000))
-        to = shifted(out, group * steps[0] + channel * steps[1])
-        put_rows(shifted(made, start), columns, to, shifted(places, first), count, channels, steps[1])
+        to = out + table[PUT_SIZE] * (group * steps[0] + channel * steps[1])
+        put_rows(table[PUT], shifted(made, start), columns, to, shifted(places, first), count, channels, steps[1])
     if worst == np.int32(0x7F800000):
         found[0] = 1

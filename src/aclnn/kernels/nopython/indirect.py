@@ -16,6 +16,7 @@ from numba.extending import intrinsic, register_jitable
 
 from aclnn.kernels import jit
 from aclnn.kernels.nopython.agreed import ROWS
+from aclnn.kernels.nopython.calls import address_of, call_entry
 from aclnn.kernels.nopython.half import narrowed, read, widened, write
 
 inner = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -206,9 +207,11 @@ def are_neighbours(places: Any, first: int) -> bool:
     return True
 
 
-@inner
-def put_rows(sums: Any, columns: int, out: Any, places: Any, count: int, channels: int, step: int) -> None:
-    """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart."""
+def put(
+    lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count: int, channels: int, step: int
+) -> None:
+    """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart. All is one
+    item."""
     i = 0
     while i < count:
         together, turned = 1, 0
@@ -220,6 +223,19 @@ def put_rows(sums: Any, columns: int, out: Any, places: Any, count: int, channel
             for m in range(turned, channels):
                 write(out, places[row] + m * step, sums[row * columns + m])
         i += together
+
+
+@inner
+def put_rows(
+    entry: int, sums: Any, columns: int, out: int, places: Any, count: int, channels: int, step: int
+) -> None:
+    """The same, by the entry for the elements at `out`."""
+    block = words(11)
+    block[0] = block[1] = 1
+    block[2] = block[3] = 0
+    block[4], block[5], block[6] = address_of(sums), out, address_of(places)
+    block[7], block[8], block[9], block[10] = columns, count, channels, step
+    call_entry(entry, address_of(block))
 
 
 @inner

@@ -22,13 +22,14 @@ from aclnn.kernels.nopython.agreed import (
     REACH,
     ROWS,
     SIZES,
-    STAGED,
+    STAGE,
     STRIDE,
     WHOLE,
 )
+from aclnn.kernels.nopython.calls import address_of, call_entry, floats_at
 from aclnn.kernels.nopython.half import read
-from aclnn.kernels.nopython.indirect import LANES, inner
-from aclnn.kernels.nopython.vectors import copy_rows
+from aclnn.kernels.nopython.indirect import LANES, inner, words
+from aclnn.kernels.nopython.vectors import move
 
 
 @inner
@@ -69,18 +70,27 @@ def start_of(box: Any, group: int, channels: int, steps: Any, first: int) -> int
 
 
 @inner
-def brought(source: Any, table: Any, group: int, box: Any, room: Any) -> Any:
+def brought(source: int, table: Any, group: int, box: Any, room: Any) -> Any:
     """Where a group's channels of a box begin: in `room`, where they are copied, or in a picture of float32."""
-    if table[STAGED]:
-        stage(source, table, group, box, room)
-        return room
-    return as_floats(source, start_of(box, group, table[CHANNELS], table, MOVES))
+    if table[STAGE] == 0:
+        return floats_at(source + 4 * start_of(box, group, table[CHANNELS], table, MOVES))
+    block = words(9)
+    block[0] = block[1] = table[CHANNELS]
+    block[2] = block[3] = 0
+    block[4], block[5], block[6], block[7], block[8] = (
+        source,
+        address_of(room),
+        address_of(table),
+        address_of(box),
+        group,
+    )
+    call_entry(table[STAGE], address_of(block))
+    return room
 
 
-@inner
-def stage(source: Any, table: Any, group: int, box: Any, target: Any) -> None:
-    """Copies what a box needs of a group's channels."""
-    base = group * table[CHANNELS] * table[PICTURE_STEPS + 1]
+def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, group: int) -> None:
+    """Copies what a box needs of a group's channels lo … hi − 1."""
+    base = (group * table[CHANNELS] + lo) * table[PICTURE_STEPS + 1]
     for n in range(box[4]):
         for plane in range((box[5] - 1) * table[STRIDE] + table[REACH] + 1):
             z = box[1] * table[STRIDE] - table[BEFORE] + plane
@@ -89,12 +99,14 @@ def stage(source: Any, table: Any, group: int, box: Any, target: Any) -> None:
                 inside = 0 <= z < table[SIZES] and 0 <= y < table[SIZES + 1]
                 start = base + (box[0] + n) * table[PICTURE_STEPS]
                 start += z * table[PICTURE_STEPS + 2] + y * table[PICTURE_STEPS + 3]
-                to = n * table[LAID] + plane * table[LAID + 2] + row * table[LAID + 3]
-                stage_rows(source, start, inside, table, box, target, to)
+                to = n * table[LAID] + plane * table[LAID + 2] + row * table[LAID + 3] + lo * table[LAID + 1]
+                stage_rows(source, start, inside, table, box, target, to, hi - lo)
 
 
 @inner
-def stage_rows(source: Any, start: int, inside: bool, table: Any, box: Any, target: Any, to: int) -> None:
+def stage_rows(
+    source: Any, start: int, inside: bool, table: Any, box: Any, target: Any, to: int, channels: int
+) -> None:
     """One row of every channel: zeros, what there is, zeros."""
     length = (box[7] - 1) * table[STRIDE + 2] + table[REACH + 2] + 1
     shift = table[BEFORE + 2] - box[3] * table[STRIDE + 2]  # where the picture begins in the row
@@ -102,14 +114,25 @@ def stage_rows(source: Any, start: int, inside: bool, table: Any, box: Any, targ
     end = max(first, min(length, shift + table[SIZES + 2])) if inside else first
     across, down = table[PICTURE_STEPS + 4], table[PICTURE_STEPS + 1]
     start += (first - shift) * across
-    for c in range(table[CHANNELS]):
+    for c in range(channels):
         row = to + c * table[LAID + 1]
         clear_edges(target, row, first, end, length)
-        if across != 1:
-            for i in range(end - first):
-                target[row + first + i] = read(source, start + c * down + i * across)
-    if across == 1:
-        copy_rows(source, start, down, target, to + first, table[LAID + 1], table[CHANNELS], end - first)
+        copy_row(source, start + c * down, across, target, row + first, end - first)
+
+
+@inner
+def copy_row(source: Any, start: int, step: int, target: Any, to: int, count: int) -> None:
+    """Elements that lie `step` apart, side by side: neighbours by whole vectors, of which the last may overlap."""
+    if step == 1 and count >= LANES:
+        for i in range(0, count - LANES, LANES):
+            move(LANES, source, start + i, target, to + i)
+        move(LANES, source, start + count - LANES, target, to + count - LANES)
+    elif step == 1 and count >= 4:
+        move(4, source, start, target, to)
+        move(4, source, start + count - 4, target, to + count - 4)
+    else:
+        for i in range(count):
+            target[to + i] = read(source, start + i * step)
 
 
 @inner
@@ -137,16 +160,6 @@ def put_zeros(context: Any, target: Any, at: Any) -> Any:
         return ctx.get_dummy_value()
 
     return types.void(target, types.int64), code
-
-
-@intrinsic
-def as_floats(context: Any, pointer: Any, start: Any) -> Any:
-    """A pointer to float32 elements from `start` on; of another type it makes no sense, and code that never runs."""
-
-    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.bitcast(builder.gep(args[0], [args[1]]), ir.FloatType().as_pointer())
-
-    return types.CPointer(types.float32)(pointer, types.int64), code
 
 
 @intrinsic
