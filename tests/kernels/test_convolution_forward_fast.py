@@ -91,7 +91,8 @@ def test_same_bits_run_after_run(case: Case) -> None:
 def test_who_serves_what() -> None:
     x, w = np.zeros((4, 16, 32, 32), np.float32), np.zeros((16, 16, 3, 3), np.float32)
     arguments = (1, 1, 1, False, 0, 1)
-    assert aclnn.convolution.plan(x, w, None, *arguments).kernel == "onednn"
+    first = "onednn" if onednn.library().has_avx512 else "tiles"
+    assert aclnn.convolution.plan(x, w, None, *arguments).kernel == first
     small = aclnn.convolution.plan(x[:1, :, :4, :4], w, None, *arguments)
     assert small.kernel == "numpy"
     assert dict(small.refused)["onednn"] == "36864 products are fewer than 300000"

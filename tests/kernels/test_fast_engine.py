@@ -59,7 +59,7 @@ def test_every_case_is_right_or_refused_with_a_reason(case: Case, threads: int) 
 def test_large_cases_are_taken_and_right(case: Case, threads: int) -> None:
     with aclnn.threads(threads):
         assert_sound(case, "fast", seed=threads)
-        assert executor(case, fill(case)).kernel in ("direct", "onednn", "numba")
+        assert executor(case, fill(case)).kernel != "numpy"
 
 
 @pytest.mark.parametrize("case", LARGE, ids=NAMES)

@@ -35,7 +35,7 @@ def too_small(call: Call) -> str | None:
 @kernel("aclnnConvolutionBackward", "tiles", engine="fast", too_small=too_small)
 def convolution_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
     """Where tiles are ahead of oneDNN."""
-    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.left_to_others(call, OUTPUTS))
+    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.left_to_others(call))
 
 
 def _on_tiles(call: Call, threads: int, why_not: str | None) -> Prepared | Refusal:

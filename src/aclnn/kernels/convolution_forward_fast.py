@@ -38,7 +38,7 @@ def too_small(call: Call) -> str | None:
 @kernel("aclnnConvolution", "tiles", engine="fast", too_small=too_small)
 def convolution_on_tiles_fast(call: Call, threads: int) -> Prepared | Refusal:
     """Where tiles are ahead of oneDNN."""
-    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.left_to_others(call, ("output",)))
+    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.left_to_others(call))
 
 
 def _on_tiles(call: Call, threads: int, why_not: str | None) -> Prepared | Refusal:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aclnn.kernels import jit
+from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.convolution_boxes import Laid, Pass, as_five, box_of, lay_out
 from aclnn.kernels.convolution_tiles import (
     FOUND,
@@ -39,6 +39,7 @@ class WeightPlan:
 
     def __init__(self, shape: Shape, names: tuple[str, str, str], room: Room):
         """The names are those of the wide tensor, the narrow one and the result; shape.weight is the result."""
+        shape, names = _cheaper(shape, names)
         self._shape, self._names, self._room = shape, names, room
         (over,) = shape.onto_narrow()
         wide, narrow = as_five(shape.wide), as_five(shape.narrow)
@@ -96,3 +97,14 @@ class WeightPlan:
         while 2 * parts <= min(MOST_PARTS, boxes, positions // LEAST_PART) and 2 * parts * made <= most:
             parts *= 2
         return parts
+
+
+def _cheaper(shape: Shape, names: tuple[str, str, str]) -> tuple[Shape, tuple[str, str, str]]:
+    """The same sum with fewer channels to pack: where there is one tap, the two tensors can change places."""
+    wide, narrow, weight, window, groups = shape
+    same = wide.shape[2:] == narrow.shape[2:] and set(window.padding_before) == {0} and set(window.stride) == {1}
+    if groups > 1 or weight.shape[2:] != (1,) * (weight.rank - 2) or not same or narrow.shape[1] <= wide.shape[1]:
+        return shape, names
+    order = (1, 0, *range(2, weight.rank))
+    turned = TensorSpec(weight.dtype, tuple(weight.shape[i] for i in order), tuple(weight.strides[i] for i in order))
+    return Shape(narrow, wide, turned, window, groups), (names[1], names[0], names[2])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path

@@ -18,6 +18,7 @@ from aclnn.kernels import jit
 from aclnn.kernels.nopython.agreed import ROWS
 from aclnn.kernels.nopython.calls import address_of, call_entry
 from aclnn.kernels.nopython.half import narrowed, read, widened, write
+from aclnn.kernels.nopython.vectors import move
 
 inner = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """For helpers that Python never calls: they compile in nine tenths of the time."""
@@ -168,7 +169,9 @@ def turn(context: Any, source: Any, start: Any, pitch: Any, target: Any, to: Any
         source_, start, pitch, target_, to, to_pitch = args
         rows = []
         for _ in range(LANES):
-            rows.append(widened(builder, builder.load(_vector_at(builder, source_, start), align=2), source.dtype, LANES))
+            rows.append(
+                widened(builder, builder.load(_vector_at(builder, source_, start), align=2), source.dtype, LANES)
+            )
             start = builder.add(start, pitch)
         for row in _transposed(builder, rows):
             builder.store(narrowed(builder, row, target.dtype, LANES), _vector_at(builder, target_, to), align=2)
@@ -201,34 +204,34 @@ def _transposed(builder: Any, rows: Any) -> Any:
 @inner
 def are_neighbours(places: Any, first: int) -> bool:
     """Whether LANES places from `first` on follow one another in memory."""
+    apart = 0
     for i in range(1, LANES):
-        if places[first + i] != places[first] + i:
-            return False
-    return True
+        apart |= places[first + i] - places[first] - i
+    return apart == 0
 
 
-def put(
-    lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count: int, channels: int, step: int
-) -> None:
+def put(lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count: int, channels: int, step: int) -> None:
     """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart. All is one
     item."""
     i = 0
     while i < count:
-        together, turned = 1, 0
+        together, done = 1, 0
         if i + LANES <= count and are_neighbours(places, i):
-            together, turned = LANES, channels // LANES * LANES
-            for m in range(0, turned, LANES):
+            together, done = LANES, channels // LANES * LANES
+            for m in range(0, done, LANES):
                 turn(sums, i * columns + m, columns, out, places[i] + m * step, step)
+        elif step == 1:
+            done = channels // LANES * LANES
+            for m in range(0, done, LANES):
+                move(LANES, sums, i * columns + m, out, places[i] + m)
         for row in range(i, i + together):
-            for m in range(turned, channels):
+            for m in range(done, channels):
                 write(out, places[row] + m * step, sums[row * columns + m])
         i += together
 
 
 @inner
-def put_rows(
-    entry: int, sums: Any, columns: int, out: int, places: Any, count: int, channels: int, step: int
-) -> None:
+def put_rows(entry: int, sums: Any, columns: int, out: int, places: Any, count: int, channels: int, step: int) -> None:
     """The same, by the entry for the elements at `out`."""
     block = words(11)
     block[0] = block[1] = 1
@@ -243,13 +246,17 @@ def pack_rows(source: Any, step: int, places: Any, count: int, channels: int, ta
     """The other way: a panel [row][columns] of `count` rows. Columns beyond the channels are left as they are."""
     i = 0
     while i < count:
-        together, turned = 1, 0
+        together, done = 1, 0
         if i + LANES <= count and are_neighbours(places, i):
-            together, turned = LANES, channels // LANES * LANES
-            for m in range(0, turned, LANES):
+            together, done = LANES, channels // LANES * LANES
+            for m in range(0, done, LANES):
                 turn(source, places[i] + m * step, step, target, i * columns + m, columns)
+        elif step == 1:
+            done = channels // LANES * LANES
+            for m in range(0, done, LANES):
+                move(LANES, source, places[i] + m, target, i * columns + m)
         for row in range(i, i + together):
-            for m in range(turned, channels):
+            for m in range(done, channels):
                 target[row * columns + m] = read(source, places[row] + m * step)
         i += together
 
