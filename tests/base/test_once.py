@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from aclnn.base import once as once_module
 from aclnn.base.once import Once, ProcessLock, kept, once
 
 PATIENCE = 20.0  # seconds after which something hangs
@@ -111,6 +114,49 @@ def test_a_fork_does_not_hold_up_what_it_waits_for():
     forking.set()
     assert _in_a_child(lambda: known.get("a", lambda: "again") == "made")
     thread.join()
+
+
+LOGS_WHILE_A_FORK_WAITS = """
+import threading, time, os
+from aclnn.base.once import Once
+import logging
+
+def make():
+    began.set()
+    time.sleep(0.2)  # the fork waits by now
+    return logging.getLogger("new")
+
+began = threading.Event()
+threading.Thread(target=Once().get, args=("logger", make), daemon=True).start()
+began.wait()
+if os.fork() == 0:
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_what_is_made_while_a_fork_waits_may_log() -> None:
+    subprocess.run([sys.executable, "-c", LOGS_WHILE_A_FORK_WAITS], check=True, timeout=PATIENCE)
+
+
+def test_a_fork_waits_no_longer_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its child can make what was being made."""
+    monkeypatch.setattr(once_module, "_PATIENCE", 0.1)
+    known: Once[str, str] = Once()
+    making, may_end = threading.Event(), threading.Event()
+
+    def make() -> str:
+        making.set()
+        may_end.wait(PATIENCE)
+        return "made"
+
+    thread = threading.Thread(target=known.get, args=("a", make))
+    thread.start()
+    assert making.wait(PATIENCE)
+    assert _in_a_child(lambda: known.get("a", lambda: "again") == "again")
+    may_end.set()
+    thread.join()
+    assert known.get("b", lambda: "after") == "after"
 
 
 def test_a_child_finds_no_lock_held():

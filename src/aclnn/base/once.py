@@ -9,6 +9,7 @@ code, and an interrupt between the acquiring and the end of that code would leav
 
 from __future__ import annotations
 
+import logging  # noqa: F401  (before our handlers of forks: see _before_fork)
 import os
 import threading
 import time
@@ -21,7 +22,7 @@ Made = TypeVar("Made")
 _forks = 0
 _gate = threading.RLock()  # held by a fork: nobody begins to make anything
 _makers: dict[int, Any] = {}  # for every thread that ever made something, the lock that it holds while it does
-_PAUSE = 0.001  # seconds between two looks of a fork that waits
+_PAUSE, _PATIENCE = 0.001, 60.0  # seconds between two looks of a fork that waits, and how long it does
 _held: list[Any] = []  # what the fork under way holds of these
 _lookers: list[Callable[[], None]] = []  # called before a fork
 
@@ -61,14 +62,14 @@ class Once(Generic[Key, Made]):
 
     def __init__(self) -> None:
         self._made: dict[Key, Made] = {}
-        self._locks: dict[Key, Any] = {}
+        self._locks: dict[tuple[int, Key], Any] = {}  # a child has its own
 
     def get(self, key: Key, make: Callable[[], Made]) -> Made:
         try:
             return self._made[key]
         except KeyError:
             pass
-        with _maker(), self._locks.setdefault(key, threading.RLock()):
+        with _maker(), self._locks.setdefault((_forks, key), threading.RLock()):
             if key not in self._made:
                 made = make()
                 self._made.setdefault(key, made)  # the handler of a signal may have been faster
@@ -132,10 +133,18 @@ def _maker() -> Any:
 
 def _before_fork() -> None:
     """Waits until nothing is being made, and lets go of everything in between: who is making something may wait for a
-    thread that is about to begin, by the lock of a module, say."""
+    thread that is about to begin, by the lock of a module, say.
+
+    What registers for forks later is called sooner, and then waits here with what it holds. logging takes its lock,
+    without which little can be made: so it comes first. Somebody else's lock is the reason for a limit.
+    """
+    until = time.monotonic() + _PATIENCE
     while not _all_are_held():
         _let_go()
         time.sleep(_PAUSE)
+        if time.monotonic() > until:
+            _gate.acquire()
+            break
     for look in _lookers:
         look()
 
