@@ -10,17 +10,13 @@ from aclnn.kernels import onednn
 
 
 def _onednn_without_avx512() -> bool:
-    """Whether oneDNN does without AVX-512 here: its long sums of equal terms then break the stated bound, and its
-    matrix products ask for memory."""
+    """Whether oneDNN does without AVX-512 here: its matrix products then ask for memory."""
     try:
         return platform.machine() in ("x86_64", "AMD64") and not onednn.library().has_avx512
     except onednn.OneDnnError:
         return False
 
 
-LONG_SUMS_ON_AVX2 = pytest.mark.xfail(
-    _onednn_without_avx512(), strict=True, reason="row 4 of the findings: oneDNN's long sums of equal terms on AVX2"
-)
 ALLOCATIONS_ON_AVX2 = pytest.mark.xfail(
     _onednn_without_avx512(), strict=True, reason="beside row 12 of the findings: oneDNN's products allocate on AVX2"
 )

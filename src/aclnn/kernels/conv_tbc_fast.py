@@ -1,12 +1,13 @@
-"""The convolution over time on oneDNN: backwards by matrix products, see conv_tbc_products.py.
+"""The convolution over time as one of pictures, or, on oneDNN backwards, as matrix products (conv_tbc_products.py).
 
-Forwards, (time, batch, channels) is a picture of `time` rows and `batch` columns with the channels last, and the kernel
-is one column wide: a two-dimensional convolution on exactly the layout oneDNN computes in, without a copy.
+(time, batch, channels) is a picture of `time` rows and `batch` columns with the channels last, and the kernel is one
+column wide: a two-dimensional convolution on exactly the layout that oneDNN computes in, and tiles read any.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels import convolution_forward_fast, jit, onednn
+from aclnn.kernels import convolution_forward_fast, convolution_on_tiles, jit, onednn
 from aclnn.kernels.conv_tbc_products import NAMES, Execution, Plan, block_count
+from aclnn.kernels.convolution import convolution_backward_numpy
+from aclnn.kernels.convolution_fast import rounding_of
 from aclnn.kernels.convolution_program import LAST
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 
@@ -25,6 +28,42 @@ FEW = 300_000  # products of a gradient: below, numpy takes less than loading on
 def too_small(call: Call) -> str | None:
     products = call["self"].size * math.prod(call["weight"].shape[:2])
     return f"{products} products are fewer than {FEW}" if products < FEW else None
+
+
+@kernel("aclnnConvTbcBackward", "tiles", engine="fast", too_small=too_small)
+def conv_tbc_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
+    reason = _not_taken(call, NAMES)
+    return Refusal(reason) if reason else _backward_on_tiles(call, threads, convolution_on_tiles.left_to_others)
+
+
+def _not_taken(call: Call, names: Sequence[str]) -> str | None:
+    if call["self"].dtype not in jit.POINTER:
+        return "it takes float32, float16 and bfloat16"
+    return "a tensor is empty" if any(call[name].is_empty for name in names) else None
+
+
+def _backward_on_tiles(call: Call, threads: int, why_not: Callable[[Call], str | None]) -> Prepared | Refusal:
+    gradient = _as_gradient(call)
+    reason = why_not(gradient)
+    if reason is not None:
+        return Refusal(reason)
+    exact, rounding = convolution_backward_numpy, rounding_of(gradient)
+    try:
+        plan = convolution_on_tiles.prepared_backward(gradient, threads, rounding, exact)
+    except jit.NoNativeCodeError as error:
+        return Refusal(str(error))
+
+    def instantiate() -> Run:
+        convolve = plan.instantiate()
+
+        def run(
+            workspace: Array | None, g: Array, x: Array, w: Array, bias: Array, gx: Array, gw: Array, gb: Array
+        ) -> None:
+            convolve(workspace, _picture(g), _picture(x), _kernel(w), _picture(gx), _kernel(gw), gb)
+
+        return run
+
+    return Prepared(instantiate, plan.workspace_size)
 
 
 MOST_PRODUCTS = 20_000  # each is an object of oneDNN, made in phase 1: 2³¹ steps would be millions of them
@@ -38,10 +77,8 @@ def slab_products(call: Call) -> int:
 
 @kernel("aclnnConvTbcBackward", "onednn", engine="fast", too_small=too_small)
 def conv_tbc_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
-    if call["self"].dtype not in jit.POINTER:
-        return Refusal("it takes float32, float16 and bfloat16")
-    if any(call[name].is_empty for name in NAMES):
-        return Refusal("a tensor is empty")
+    if (reason_ := _not_taken(call, NAMES)) is not None:
+        return Refusal(reason_)
     if (products := slab_products(call)) > MOST_PRODUCTS:
         return Refusal(f"its {products} products over slabs are more than {MOST_PRODUCTS}")
     try:
@@ -52,18 +89,42 @@ def conv_tbc_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     return Prepared(lambda: Execution(plan).run, size)
 
 
+@kernel("aclnnConvTbcBackward", "tiles", engine="fast", too_small=too_small)
+def conv_tbc_backward_on_tiles_instead(call: Call, threads: int) -> Prepared | Refusal:
+    """Where oneDNN cannot serve, after a fork say."""
+    reason = _not_taken(call, NAMES)
+    return Refusal(reason) if reason else _backward_on_tiles(call, threads, convolution_on_tiles.too_far)
+
+
 def too_small_forward(call: Call) -> str | None:
     products = call["output"].size * math.prod(call["weight"].shape[:2])
     return f"{products} products are fewer than {FEW}" if products < FEW else None
 
 
+FORWARD = ("self", "weight", "output")
+
+
+@kernel("aclnnConvTbc", "tiles", engine="fast", too_small=too_small_forward)
+def conv_tbc_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
+    return _forward(call, threads, convolution_forward_fast.convolution_on_tiles_fast)
+
+
 @kernel("aclnnConvTbc", "onednn", engine="fast", too_small=too_small_forward)
 def conv_tbc_fast(call: Call, threads: int) -> Prepared | Refusal:
-    if call["self"].dtype not in jit.POINTER:
-        return Refusal("it takes float32, float16 and bfloat16")
-    if any(call[name].is_empty for name in ("self", "weight", "output")):
-        return Refusal("a tensor is empty")
-    plan = convolution_forward_fast.prepared(_as_forward_convolution(call), threads, (LAST, LAST))
+    return _forward(call, threads, lambda c, n: convolution_forward_fast.prepared(c, n, (LAST, LAST)))
+
+
+@kernel("aclnnConvTbc", "tiles", engine="fast", too_small=too_small_forward)
+def conv_tbc_on_tiles_instead(call: Call, threads: int) -> Prepared | Refusal:
+    """Where oneDNN cannot serve, after a fork say."""
+    return _forward(call, threads, convolution_forward_fast.convolution_on_tiles_instead)
+
+
+def _forward(call: Call, threads: int, prepare: Callable[[Call, int], Prepared | Refusal]) -> Prepared | Refusal:
+    """As a convolution of pictures."""
+    if (reason := _not_taken(call, FORWARD)) is not None:
+        return Refusal(reason)
+    plan = prepare(_as_forward_convolution(call), threads)
     if isinstance(plan, Refusal):
         return plan
 
@@ -91,6 +152,14 @@ def _kernel(array: Array) -> Array:
 def _as_forward_convolution(call: Call) -> Call:
     tensors = {"input": _picture_of(call["self"]), "bias": call["bias"], "output": _picture_of(call["output"])}
     return Call(_attributes(call) | tensors, call.product)
+
+
+def _as_gradient(call: Call) -> Call:
+    """The gradients as those of a convolution of pictures."""
+    pictures = {"gradOutput": "self", "input": "input", "gradInput": "gradInput"}
+    tensors = {name: _picture_of(call[here]) for name, here in pictures.items()}
+    tensors |= {"gradWeight": _kernel_of(call["gradWeight"]), "gradBias": call["gradBias"]}
+    return Call(_attributes(call) | tensors | {"outputMask": (True, True, True)}, call.product)
 
 
 def _attributes(call: Call) -> dict[str, Any]:

@@ -117,7 +117,7 @@ class Laid(NamedTuple):
 def lay_out(picture: Tensor, channels: int, over: Pass, box: Sequence[int], copied: bool) -> Laid:
     """The table for nopython.staging; who copies has yet to say how."""
     axes = over.axes
-    laid = _copied_steps(channels, over, box) if copied else picture.steps
+    laid = _copied_steps(picture, channels, over, box) if copied else picture.steps
     places = [sum(s * step for s, step in zip(shifts, laid[2:], strict=True)) for shifts in over.shifts]
     if not copied:
         places = [p - sum(a.before * s for a, s in zip(axes, picture.steps[2:], strict=True)) for p in places]
@@ -129,10 +129,16 @@ def lay_out(picture: Tensor, channels: int, over: Pass, box: Sequence[int], copi
     return Laid(table, rows, in_lines(box[0] * laid[0]) if copied else 0)
 
 
-def _copied_steps(channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
-    """Strides of a copied box. Channels are an odd number of cache lines apart: an even one, in the end a power of two,
-    would bring them all to the same places of the first cache."""
+def _copied_steps(picture: Tensor, channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
+    """Strides of a copied box: channels last if they lie side by side in the picture, else before the axes.
+
+    Then they are an odd number of cache lines apart: an even one, in the end a power of two, would bring them all to
+    the same places of the first cache.
+    """
     z, y, x = (axis.met(b) for axis, b in zip(over.axes, box[1:], strict=True))
+    if picture.steps[1] == 1 and picture.steps[4] != 1:
+        position = in_lines(channels)
+        return z * y * x * position, 1, y * x * position, x * position, position
     channel = (in_lines(z * y * x) // LINE_ELEMENTS | 1) * LINE_ELEMENTS
     return channels * channel, channel, y * x, x, 1
 

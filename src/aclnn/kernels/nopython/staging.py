@@ -107,13 +107,22 @@ def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, grou
 def stage_rows(
     source: Any, start: int, inside: bool, table: Any, box: Any, target: Any, to: int, channels: int
 ) -> None:
-    """One row of every channel: zeros, what there is, zeros."""
+    """One row of every channel: zeros, what there is, zeros. Channels that lie side by side are copied together."""
     length = (box[7] - 1) * table[STRIDE + 2] + table[REACH + 2] + 1
     shift = table[BEFORE + 2] - box[3] * table[STRIDE + 2]  # where the picture begins in the row
     first = min(length, max(0, shift))
     end = max(first, min(length, shift + table[SIZES + 2])) if inside else first
     across, down = table[PICTURE_STEPS + 4], table[PICTURE_STEPS + 1]
     start += (first - shift) * across
+    if table[LAID + 1] == 1:
+        for i in range(length):
+            place = to + i * table[LAID + 4]
+            if first <= i < end:
+                copy_row(source, start + (i - first) * across, down, target, place, channels)
+            else:
+                for c in range(channels):
+                    target[place + c] = 0
+        return
     for c in range(channels):
         row = to + c * table[LAID + 1]
         clear_edges(target, row, first, end, length)
