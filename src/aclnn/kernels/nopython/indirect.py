@@ -18,6 +18,7 @@ from aclnn.kernels import jit
 from aclnn.kernels.nopython.agreed import ROWS
 from aclnn.kernels.nopython.calls import address_of, call_entry
 from aclnn.kernels.nopython.half import narrowed, read, widened, write
+from aclnn.kernels.nopython.loops import repeated
 from aclnn.kernels.nopython.vectors import move
 
 inner = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -88,7 +89,7 @@ def _add_chains(builder: Any, across: int, depth: Any, chain: Any, rows: Any, of
 def _chain(builder: Any, across: int, count: Any, rows: Any, offsets: Any, b: Any) -> Any:
     """Where offsets and b go on behind `count` of them, and the sums over these as vectors."""
 
-    def step(state: Any) -> Any:
+    def step(_: Any, state: Any) -> Any:
         offset_at, b_row, *sums = state
         offset = builder.load(offset_at)
         right = [builder.load(_vector_at(builder, b_row, _WORD(v * LANES)), align=4) for v in range(across)]
@@ -99,8 +100,8 @@ def _chain(builder: Any, across: int, count: Any, rows: Any, offsets: Any, b: An
         return [builder.gep(offset_at, [_WORD(1)]), builder.gep(b_row, [_WORD(across * LANES)]), *made]
 
     state = [offsets, b, *[_NOTHING] * (ROWS * across)]
-    state = _repeated(builder, builder.udiv(count, _WORD(AT_ONCE)), state, [step] * AT_ONCE)
-    return _repeated(builder, builder.urem(count, _WORD(AT_ONCE)), state, [step])
+    state = repeated(builder, builder.udiv(count, _WORD(AT_ONCE)), state, step, AT_ONCE)
+    return repeated(builder, builder.urem(count, _WORD(AT_ONCE)), state, step)
 
 
 def _multiplied(builder: Any, a: Any, b: Any, c: Any) -> Any:
@@ -109,28 +110,6 @@ def _multiplied(builder: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.fadd(builder.fmul(a, b), c)
     kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
     return builder.call(get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32"), [a, b, c])
-
-
-def _repeated(builder: Any, count: Any, state: Any, steps: Any) -> Any:
-    """The state after the steps were done `count` times one after the other; leaves the builder behind the loop."""
-    before, loop, behind = builder.block, *(builder.append_basic_block(name) for name in ("depth", "summed"))
-    builder.cbranch(builder.icmp_signed(">", count, _WORD(0)), loop, behind)
-    builder.position_at_end(loop)
-    turn, *now = (builder.phi(value.type) for value in (count, *state))
-    after = now
-    for step in steps:
-        after = step(after)
-    following = builder.add(turn, _WORD(1))
-    for phi, first, next_ in zip((turn, *now), (_WORD(0), *state), (following, *after), strict=True):
-        phi.add_incoming(first, before)
-        phi.add_incoming(next_, loop)
-    builder.cbranch(builder.icmp_signed("<", following, count), loop, behind)
-    builder.position_at_end(behind)
-    ends = [builder.phi(value.type) for value in state]
-    for phi, first, last in zip(ends, state, after, strict=True):
-        phi.add_incoming(first, before)
-        phi.add_incoming(last, loop)
-    return ends
 
 
 def _added(builder: Any, wanted: Any, vectors: Any, memory: Any) -> Any:

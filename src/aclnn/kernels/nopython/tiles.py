@@ -14,6 +14,7 @@ from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
 from aclnn.kernels.nopython.agreed import TILE_COLUMNS, TILE_ROWS
+from aclnn.kernels.nopython.loops import repeated
 
 LANES = 16  # of a vector
 HEIGHTS, WIDTHS = (1, 3, TILE_ROWS), (1, 2, TILE_COLUMNS // LANES)  # rows and vectors of tiles that have their own code
@@ -67,7 +68,7 @@ def _sums(builder: Any, vectors: int, depth: Any, a: Any, starts: Any, a_down: A
     """Σ a[k, i]·b[k, …] as vectors, by row and vector."""
     fused = get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), "llvm.fma.v16f32")
 
-    def step(state: Any) -> Any:
+    def step(_: Any, state: Any) -> Any:
         a_row, b_row, *sums = state
         right = [builder.load(_vector_at(builder, b_row, _WORD(v * LANES)), align=4) for v in range(vectors)]
         made = []
@@ -78,32 +79,10 @@ def _sums(builder: Any, vectors: int, depth: Any, a: Any, starts: Any, a_down: A
 
     state = [a, b, *[ir.Constant(_VECTOR, [0.0] * LANES)] * (len(starts) * vectors)]
     if (len(starts), vectors) == (HEIGHTS[-1], WIDTHS[-1]):  # the others are rare, and code takes time to make
-        state = _repeated(builder, builder.sdiv(depth, _WORD(AT_ONCE)), state, [step] * AT_ONCE)
+        state = repeated(builder, builder.sdiv(depth, _WORD(AT_ONCE)), state, step, AT_ONCE)
         depth = builder.srem(depth, _WORD(AT_ONCE))
-    _, _, *sums = _repeated(builder, depth, state, [step])
+    _, _, *sums = repeated(builder, depth, state, step)
     return [sums[i * vectors : (i + 1) * vectors] for i in range(len(starts))]
-
-
-def _repeated(builder: Any, count: Any, state: Any, steps: Any) -> Any:
-    """The state after the steps were done `count` times one after the other; leaves the builder behind the loop."""
-    before, loop, behind = builder.block, *(builder.append_basic_block(name) for name in ("depth", "summed"))
-    builder.cbranch(builder.icmp_signed(">", count, _WORD(0)), loop, behind)
-    builder.position_at_end(loop)
-    turn, *now = (builder.phi(value.type) for value in (count, *state))
-    after = now
-    for step in steps:
-        after = step(after)
-    following = builder.add(turn, _WORD(1))
-    for phi, first, next_ in zip((turn, *now), (_WORD(0), *state), (following, *after), strict=True):
-        phi.add_incoming(first, before)
-        phi.add_incoming(next_, loop)
-    builder.cbranch(builder.icmp_signed("<", following, count), loop, behind)
-    builder.position_at_end(behind)
-    ends = [builder.phi(value.type) for value in state]
-    for phi, first, last in zip(ends, state, after, strict=True):
-        phi.add_incoming(first, before)
-        phi.add_incoming(last, loop)
-    return ends
 
 
 def _fetch(builder: Any, rows: int, vectors: int, c: Any, c_down: Any) -> None:

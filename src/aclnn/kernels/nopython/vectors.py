@@ -16,6 +16,7 @@ from numba.extending import intrinsic, register_jitable
 
 from aclnn.kernels import isa
 from aclnn.kernels.nopython.half import narrowed, read, widened, write
+from aclnn.kernels.nopython.loops import repeated
 
 _FEATURES = isa.target(llvm.get_host_cpu_name(), llvm.get_host_cpu_features())[1].split(",")
 LANES = 16 if "+avx512f" in _FEATURES else 8 if "+avx" in _FEATURES else 4
@@ -130,7 +131,7 @@ def convolve(
             row = _load(b, x, b.add(at, b.load(b.gep(offsets, [t]))), CHUNK)
             return [_add_product(b, _everywhere(b, b.load(b.gep(weights, [t])), CHUNK), row, sums[0])]
 
-        (sums,) = _repeated(b, taps, [_zeros(CHUNK)], step)
+        (sums,) = repeated(b, taps, [_zeros(CHUNK)], step)
         known = b.select(first, _everywhere(b, before, CHUNK), _load(b, out, at, CHUNK))
         _store(b, b.fadd(known, sums), out, at)
         return ctx.get_dummy_value()
@@ -175,29 +176,9 @@ def _correlate(b: Any, taps: int, steps: Any, g: Any, x: Any, offsets: Any, at: 
         factor = _load(b, g_row, start, lanes)
         return [_add_product(b, factor, _load(b, row, start, lanes), s) for row, s in zip(rows, sums, strict=True)]
 
-    for t, made in enumerate(_repeated(b, steps, [_zeros(lanes)] * taps, step)):
+    for t, made in enumerate(repeated(b, steps, [_zeros(lanes)] * taps, step)):
         place = _WORD(t * lanes)
         _store(b, b.fadd(_load(b, sums, place, lanes), made), sums, place)
-
-
-def _repeated(b: Any, count: Any, state: Any, step: Any) -> Any:
-    """The state after `step(i, state)` was done for i < count; leaves the builder behind the loop."""
-    before, loop, behind = b.block, *(b.append_basic_block(name) for name in ("step", "done"))
-    b.cbranch(b.icmp_signed(">", count, _WORD(0)), loop, behind)
-    b.position_at_end(loop)
-    i, *now = (b.phi(value.type) for value in (count, *state))
-    after = step(i, now)
-    following = b.add(i, _WORD(1))
-    for phi, first, next_ in zip((i, *now), (_WORD(0), *state), (following, *after), strict=True):
-        phi.add_incoming(first, before)
-        phi.add_incoming(next_, loop)
-    b.cbranch(b.icmp_signed("<", following, count), loop, behind)
-    b.position_at_end(behind)
-    ends = [b.phi(value.type) for value in state]
-    for phi, first, last in zip(ends, state, after, strict=True):
-        phi.add_incoming(first, before)
-        phi.add_incoming(last, loop)
-    return ends
 
 
 def _add_product(b: Any, x: Any, y: Any, z: Any) -> Any:
