@@ -14,18 +14,18 @@ from aclnn.base.status import Status
 from aclnn.contract.model import Arg, Op
 from aclnn.gen.tables import prototype, second_prototype
 
-CAPI = Path(__file__).resolve().parents[1] / "capi"
+GENERATED = Path(__file__).resolve().parents[1] / "capi" / "generated"
 _WRITTEN = "// Written by `make gen` from the contracts; do not edit.\n"
 
 
 def targets() -> dict[Path, Callable[[], str]]:
     """Every file this module writes."""
     names = sorted({op.header for op in ops.all_ops()})
-    headers = {CAPI / "include" / "aclnnop" / f"aclnn_{name}.h": partial(header, name) for name in names}
+    headers = {GENERATED / "include" / "aclnnop" / f"aclnn_{name}.h": partial(header, name) for name in names}
     return headers | {
-        CAPI / "include" / "acl" / "acl_base_rt.h": types,
-        CAPI / "src" / "facts.h": facts,
-        CAPI / "src" / "operators.cpp": glue,
+        GENERATED / "include" / "acl" / "acl_base_rt.h": types,
+        GENERATED / "dtype_tables.h": dtype_tables,
+        GENERATED / "operators.cpp": glue,
     }
 
 
@@ -83,7 +83,7 @@ def _enum(name: str, members: list[tuple[str, int]]) -> str:
     return f"typedef enum {name} ACLNN_CPU_INT {{\n{body}\n}} {name};\n\n"
 
 
-def facts() -> str:
+def dtype_tables() -> str:
     """What C++ needs to know about types and products without asking Python."""
     sizes = "".join(f"    case {d.number}: return {d.itemsize};\n" for d in dtypes.ALL)
     aliases = dict.fromkeys((alias.lower(), p.soc) for p in PRODUCTS for alias in (p.key, p.name, p.soc))

@@ -31,6 +31,8 @@ LARGE = 2**19  # bytes of memory that begin a line: vectors that cross two are s
 
 VERBOSE = os.environ.get("ACLNN_VERBOSE", "") not in ("", "0")
 
+_LAST_ADDRESS = 2**63  # of any process
+
 _home = object()  # this process
 
 
@@ -261,11 +263,7 @@ def _scratch(op: Op, workspace: Any, needed: int) -> Array | None:
     if needed == 0:
         return None
     if workspace is None:
-        raise AclnnError(
-            Status.ACLNN_ERR_PARAM_NULLPTR,
-            f"{op.name}: workspace is null; {needed} bytes are needed.",
-            argument="workspace",
-        )
+        check_workspace(op, None, 0, needed)
     try:
         memory = memoryview(workspace)
         if memory.format == "O":  # our bytes would lie where Python keeps references
@@ -276,9 +274,21 @@ def _scratch(op: Op, workspace: Any, needed: int) -> Array | None:
         raise parameter(op, text, "workspace") from error
     if not scratch.flags.writeable:
         raise parameter(op, "workspace is read-only; it must be writable", "workspace")
-    if scratch.size < needed:
-        raise parameter(op, f"workspace has {scratch.size} bytes but phase 1 asked for {needed}", "workspace")
+    check_workspace(op, address(scratch), scratch.size, needed)
     return scratch
+
+
+def check_workspace(op: Op, start: int | None, size: int, needed: int) -> None:
+    """The rule for a workspace, through every door; null is fine where none is needed."""
+    if not start:
+        if needed:
+            text = f"{op.name}: workspace is null; {needed} bytes are needed."
+            raise AclnnError(Status.ACLNN_ERR_PARAM_NULLPTR, text, argument="workspace")
+    elif size < needed:
+        raise parameter(op, f"workspace has {size} bytes but phase 1 asked for {needed}", "workspace")
+    elif start + size > _LAST_ADDRESS:
+        text = f"workspace has {size} bytes at {start:#x}, which no memory can hold; it must be memory"
+        raise parameter(op, text, "workspace")
 
 
 def new_memory(op: Op, name: str, shape: tuple[int, ...], dtype: DType) -> Array:

@@ -1,5 +1,5 @@
 // Host callbacks: a stream hands them over, the thread that subscribed runs them inside aclrtProcessReport.
-#include "reports.h"
+#include "callbacks.h"
 
 #include <pthread.h>
 

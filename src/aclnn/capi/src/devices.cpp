@@ -8,21 +8,11 @@
 
 #include "acl/acl.h"
 #include "check.h"
-#include "facts.h"
+#include "dtype_tables.h"
 #include "recorded.h"
 
 namespace aclnn_cpu {
 namespace {
-
-struct Context {
-  int device = -1;
-  bool is_default = false;
-};
-
-Table<Context>& contexts() {
-  static auto* table = new Table<Context>(Kind::context);
-  return *table;
-}
 
 thread_local int thread_device = -1;
 thread_local void* thread_context = nullptr;

@@ -1,7 +1,7 @@
 // The public functions of streams and events.
 #include "acl/acl.h"
+#include "callbacks.h"
 #include "devices.h"
-#include "reports.h"
 #include "stream.h"
 
 using namespace aclnn_cpu;
@@ -42,11 +42,10 @@ std::shared_ptr<Event> find_event(const void* handle, const char* function, cons
 
 // Destroying null is an error for these two; destroying twice is not.
 template <class Object>
-int take(Table<Object>& table, const void* handle, const char* function, const char* argument, const char* type,
-         Object* taken) {
+int take(Table<Object>& table, const void* handle, const char* function, const char* argument, Object* taken) {
   if (handle == nullptr) return fail_null(function, argument);
   if (table.take(handle, taken) || table.standing(handle) == Standing::gone) return 0;
-  return fail_not_live(function, argument, type, handle, ACL_ERROR_INVALID_PARAM);
+  return fail_not_live(function, argument, table.type(), handle, ACL_ERROR_INVALID_PARAM);
 }
 
 int synchronize(const char* function, aclrtStream handle, Deadline deadline, int milliseconds) {
@@ -75,7 +74,7 @@ aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t, uint32_t) {
 aclError aclrtDestroyStream(aclrtStream stream) {
   return guarded("aclrtDestroyStream", [&] {
     std::shared_ptr<Stream> taken;
-    const int code = take(streams(), stream, "aclrtDestroyStream", "stream", "aclrtStream", &taken);
+    const int code = take(streams(), stream, "aclrtDestroyStream", "stream", &taken);
     if (!taken) return code;
     if (taken->is_orphan()) return 0;
     const bool would_wait_for_itself = taken->subscriber() == static_cast<uint64_t>(pthread_self());
@@ -129,7 +128,7 @@ aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t) {
 aclError aclrtDestroyEvent(aclrtEvent event) {
   return guarded("aclrtDestroyEvent", [&] {
     std::shared_ptr<Event> taken;
-    return take(events(), event, "aclrtDestroyEvent", "event", "aclrtEvent", &taken);
+    return take(events(), event, "aclrtDestroyEvent", "event", &taken);
   });
 }
 
