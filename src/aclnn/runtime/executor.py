@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.base.adopt import adopt
+from aclnn.base.adopt import Adopted, adopt
 from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array, overlap, same_view
 from aclnn.base.status import AclnnError, Status, reason
 from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.check import Violation
 from aclnn.contract.model import Arg, Op
+from aclnn.contract.rows import are_rows, split
 from aclnn.kernels.strides import LINE, address, aligned
 from aclnn.runtime.plan import Plan, guarded
 from aclnn.runtime.stream import Job, Stream
@@ -125,7 +126,7 @@ class Executor:
             raise parameter(op, f"there is no tensor {name!r}; choose one of {choices}", name)
         arg = op.tensors[position]
         planned = self._planned(arg, index)
-        given = adopt(array, arg.name, writable=arg.out)
+        given = _in_steps(op, arg, adopt(array, arg.name, writable=arg.out), planned)
         if given.view is None:
             raise parameter(op, f"the view of {arg.name} leaves its storage; it must stay inside", arg.name)
         if planned is None or not given.spec.lies_like(planned):
@@ -243,6 +244,15 @@ def _check_pair(op: Op, one: NamedView, other: NamedView) -> None:
     allowed = "may only be the same view or apart" if op.in_place else "must be apart"
     (arg, out, _), (_, met, _) = (one, other) if first.out else (other, one)
     raise parameter(op, f"{out} overlaps {met} in memory; the two {allowed}", arg.name)
+
+
+def _in_steps(op: Op, arg: Arg, given: Adopted, planned: TensorSpec | None) -> Adopted:
+    """Memory of rows as it was planned."""
+    if op.rows is None or arg.name not in op.rows.args or planned is None or given.view is None:
+        return given
+    if not are_rows(given.spec, *planned.shape[:2]):
+        return given
+    return given._replace(spec=split(given.spec, *planned.shape[:2]), view=given.view.reshape(planned.shape))
 
 
 def _every_view(op: Op, views: Views) -> Iterator[NamedView]:

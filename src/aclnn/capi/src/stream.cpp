@@ -72,7 +72,7 @@ Outcome Stream::refusal() const {
 }
 
 bool Stream::may_wait() const {
-  return !pthread_equal(worker_, pthread_self()) && !runs_callbacks(static_cast<uint64_t>(pthread_self()));
+  return !inside_host_function() && !runs_callbacks(static_cast<uint64_t>(pthread_self()));
 }
 
 void Stream::wait_for_room(std::unique_lock<std::mutex>& hold) {
