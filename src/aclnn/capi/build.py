@@ -134,7 +134,9 @@ def _build_into(kept: Path, made: Path, python: Interpreter, progress: Progress)
         (whole / "lib64").mkdir()
         objects = _compile_all(work, progress)
         _run([*compiler(), *map(str, objects), *LINK, "-o", str(whole / "lib64" / "libascendcl.so")])
-        prefix.write(whole, made, __version__)
+        for name in prefix.OTHER_NAMES:
+            _run([*compiler(), *prefix.facade(name, whole / "lib64")])
+        prefix.write_texts(whole, made, __version__)
         _for_the_owner_alone(whole)
         if os.path.lexists(kept):  # not private, else it would have served
             os.rename(kept, Path(scratch) / "refused")
