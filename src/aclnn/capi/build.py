@@ -131,6 +131,7 @@ def _build_into(kept: Path, made: Path, python: Interpreter, progress: Progress)
         (work / "recorded.h").write_text(recorded(python), encoding="utf-8")
         for headers in INCLUDES:
             shutil.copytree(headers, whole / "include", dirs_exist_ok=True)
+        shutil.copytree(HERE / "share", whole / "share" / "aclnn")
         (whole / "lib64").mkdir()
         objects = _compile_all(work, progress)
         _run([*compiler(), *map(str, objects), *LINK, "-o", str(whole / "lib64" / "libascendcl.so")])
@@ -183,7 +184,7 @@ def _run(command: list[str]) -> None:
 def _key(python: Interpreter) -> str:
     """A name for everything the prefix depends on."""
     digest = hashlib.sha256(repr((python, _compiler_version(), COMPILE, LINK, __version__)).encode())
-    folders = (*SOURCES, *INCLUDES)
+    folders = (*SOURCES, *INCLUDES, HERE / "share")
     ours = {Path(prefix.__file__), *(path for folder in folders for path in folder.rglob("*.*"))}
     for path in sorted(ours):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")

@@ -76,6 +76,14 @@ def compile_flags(folder: Path) -> list[str]:
     return [f"-I{folder / 'include'}"]
 
 
+def sanitizer_flags(folder: Path, links: bool) -> list[str]:
+    """The sanitizers that serve a program with Python inside, and what they have to know about it."""
+    options = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g"]
+    return (
+        [*options, "-x", "c++", str(folder / "share" / "aclnn" / "sanitizers.cpp"), "-x", "none"] if links else options
+    )
+
+
 def link_flags(folder: Path) -> list[str]:
     lib = folder / "lib64"
     return [f"-L{lib}", f"-Wl,-rpath,{lib}", *(f"-l{name}" for name in LINKED)]
