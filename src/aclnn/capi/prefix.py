@@ -79,9 +79,8 @@ def compile_flags(folder: Path) -> list[str]:
 def sanitizer_flags(folder: Path, links: bool) -> list[str]:
     """The sanitizers that serve a program with Python inside, and what they have to know about it."""
     options = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g"]
-    return (
-        [*options, "-x", "c++", str(folder / "share" / "aclnn" / "sanitizers.cpp"), "-x", "none"] if links else options
-    )
+    source = ["-x", "c++", str(folder / "share" / "aclnn" / "sanitizers.cpp"), "-x", "none"]
+    return [*options, *(source if links else [])]
 
 
 def link_flags(folder: Path) -> list[str]:

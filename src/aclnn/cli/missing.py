@@ -21,7 +21,8 @@ _NAMED = re.compile(rb"(?<=\0)acl\w+(?=\0)")
 _HEADER = re.compile(r"'?([^'\s:：]+\.h)'?\s?[:：]?\s?(?:No such file|file not found|没有那个文件)")
 _SYMBOL = re.compile(r"undefined (?:reference to|symbol:?) [`'‘\"]?(\w+)|对\s*[`'‘]?(\w+)['’]?\s*未定义的引用")
 _UNDECLARED = re.compile(
-    r"[`'‘\"](\w+)[`'’\"]\s*(?:was not declared|undeclared|(?:在此作用域中)?(?:尚)?未声明)|undeclared identifier '(\w+)'"
+    r"[`'‘\"](\w+)[`'’\"]\s*(?:was not declared|undeclared|(?:在此作用域中)?(?:尚)?未声明)"
+    r"|undeclared identifier '(\w+)'"
 )
 
 
@@ -53,18 +54,22 @@ def needed_by(path: Path) -> list[str]:
         raise _cannot("there is no nm on the PATH, which reads symbols; on Debian and Ubuntu it comes with binutils.")
     if not path.is_file():
         raise _cannot(f"there is no file {visible(str(path))}.")
-    needed, defined, is_readable = set(), set(), False
+    needed: set[str] = set()
+    defined: set[str] = set()
+    said = []
     for options in (["-D"], []):  # programs and libraries; objects and archives
         command = [nm, *options, "--format=posix", "--", str(path)]
-        ended = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", env={**os.environ, "LC_ALL": "C"}
-        )
-        is_readable = is_readable or "not recognized" not in ended.stderr
+        ended = subprocess.run(command, capture_output=True, text=True, errors="replace", env=_plain_words())
+        said.append(ended.stderr)
         for name, kind in (line.split()[:2] for line in ended.stdout.splitlines() if len(line.split()) > 1):
             (needed if kind in "Uw" else defined).add(name.partition("@")[0])
-    if not is_readable:
+    if all("not recognized" in words for words in said):
         raise _cannot(f"{visible(str(path))} is no program, object or library that nm can read.")
     return sorted((needed | _looked_up_in(path)) - defined)
+
+
+def _plain_words() -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C"}
 
 
 def _looked_up_in(path: Path) -> set[str]:
