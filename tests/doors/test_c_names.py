@@ -13,12 +13,14 @@ from aclnn.base import dtype as dtypes
 from aclnn.base.format import Format
 from aclnn.capi import functions, prefix
 from aclnn.capi.build import INCLUDES
+from aclnn.gen import clients, pyacl
 from tests.doors.c_door import library
 from tests.doors.toolchain import PROGRAMS, built, needs_compiler, run_program
 
 pytestmark = needs_compiler
 
 LANGUAGES = {"c99": ["gcc", "-x", "c"], "c++11": ["g++", "-x", "c++"], "c++17": ["g++", "-x", "c++"]}
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
 HEADERS = sorted(str(path.relative_to(folder)) for folder in INCLUDES for path in folder.rglob("*.h"))
 
@@ -57,6 +59,27 @@ def test_the_headers_declare_what_is_listed() -> None:
     declared = [name for text in texts for name in re.findall(r"ACLNN_CPU_API[^;(]*?(acl\w+)\(", text)]
     hidden = {f.name for f in functions.runtime_functions() if not f.is_declared}
     assert sorted(declared) == sorted(set(functions.exported()) - hidden)
+
+
+def test_the_table_of_what_clients_need_is_true() -> None:
+    state = {row[0].strip("`"): row[1] for row in clients.needs("en")[1]}
+    stubs = {f.name for f in functions.stubs()}
+    for name in clients.FUNCTIONS:
+        wanted = "stub" if name in stubs else "real" if name in functions.exported() else "absent"
+        assert state[name] == wanted
+    grouped = clients.constant_names()
+    assert (len(grouped["aclDataType"]), len(grouped["aclFormat"])) == (len(dtypes.ALL) + 1, len(Format))
+    listed = [name for names in grouped.values() for name in names]
+    everything = re.findall(r"^(\w+) = ", (pyacl.MODULE / "_constants.py").read_text(encoding="utf-8"), re.M)
+    loose = {"ACL_HOST", "ACL_DEVICE", "ACL_CALLBACK_BLOCK", "ACL_CALLBACK_NO_BLOCK", "ACL_PKG_VERSION_MAX_SIZE"}
+    assert set(everything) - set(listed) == {*loose, "ACL_PKG_VERSION_PARTS_MAX_SIZE"}
+    assert len(listed) == len(set(listed))
+
+
+def test_every_page_lists_every_function() -> None:
+    for lang in ("en", "zh"):
+        text = (DOCS / lang / "names.md").read_text(encoding="utf-8")
+        assert [name for name in functions.exported() if f"| `{name}` |" not in text] == []
 
 
 @pytest.mark.parametrize("stub", functions.stubs(), ids=lambda stub: stub.name)

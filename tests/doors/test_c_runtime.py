@@ -24,6 +24,12 @@ def test_program(name: str, tmp_path: Path) -> None:
     assert compile_and_run(PROGRAMS / f"{name}.cpp", tmp_path) == "fine\n"
 
 
+def test_three_million_objects_are_alive_at_once_and_the_end_has_sentences(tmp_path: Path) -> None:
+    ended = run_program([compile_program(PROGRAMS / "many.cpp", tmp_path, "-O1"), "3000000"])
+    assert (ended.returncode, ended.stdout) == (0, "fine\n"), ended.stdout
+    assert ended.stderr.startswith("3000000 alive at once")
+
+
 @pytest.fixture(scope="module")
 def exits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_program(PROGRAMS / "exits.cpp", tmp_path_factory.mktemp("exits"))
