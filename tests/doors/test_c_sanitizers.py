@@ -18,7 +18,7 @@ from tests.doors.toolchain import PROGRAMS, WAYS_TO_LEAVE, needs_compiler
 
 pytestmark = [needs_compiler, pytest.mark.long]
 
-SUITE = ("handles", "memory", "streams", "executors", "threads")
+SUITE = ("handles", "memory", "streams", "executors", "host_functions", "threads")
 KINDS = {
     "address": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
     "thread": ["-O1", "-fsanitize=thread"],
