@@ -115,6 +115,15 @@ def test_an_operator_in_another_python_says_which_one_it_needs(version: str) -> 
     assert re.fullmatch(rf"561000 aclnnInplaceElu: the process already has Python {version}.*; both must be .*\n", said)
 
 
+def test_an_operator_in_the_same_python_needs_nothing_but_the_prefix() -> None:
+    sources = str(Path(__file__).resolve().parents[2] / "src")
+    for env in (
+        {},
+        {"PYTHONPATH": sources},
+    ):  # there on the path alone, our package does not make this Python the engine's
+        assert run(OPERATOR, **env) == "0 \n"
+
+
 CALLBACKS = """
 import acl
 seen, going = [], [True]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -76,11 +77,17 @@ def _lay_out(built: Path, whole: Path, target: Path) -> None:
     (whole / "set_env.sh").write_text(prefix.environment(target, installed=True), encoding="utf-8")
     for name in _VERSIONS:
         (whole / name).parent.mkdir(parents=True, exist_ok=True)
-        (whole / name).write_text(f"package_name=aclnn-cpu\nversion={__version__}\narch={platform.machine()}\n")
+        (whole / name).write_text(_version())
     for name, points_to in _ALIASES.items():
         (whole / name).symlink_to(points_to)
     ours = sorted(str(p.relative_to(whole)) for p in whole.rglob("*") if p.is_symlink() or not p.is_dir())
     (whole / MANIFEST).write_text("\n".join(ours) + "\n", encoding="utf-8")
+
+
+def _version() -> str:
+    """The version, and which Python has the engine."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return f"package_name=aclnn-cpu\nversion={__version__}\narch={platform.machine()}\npython={python}\n"
 
 
 def _move_into(whole: Path, target: Path) -> None:

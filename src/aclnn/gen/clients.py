@@ -9,6 +9,7 @@ from pathlib import Path
 
 from aclnn.capi import functions
 from aclnn.gen import pyacl
+from aclnn.gen.names import answered, said
 from aclnn.gen.tables import Table
 
 FUNCTIONS = (
@@ -80,8 +81,10 @@ def _functions(lang: str) -> Iterator[tuple[str, ...]]:
         found = known.get(name)
         if found is None:
             yield f"`{name}`", absent, _ABSENT[lang]
+        elif found.is_real:
+            yield f"`{name}`", real, said(found, lang)
         else:
-            yield f"`{name}`", real if found.is_real else stub, found.en if lang == "en" else found.zh
+            yield f"`{name}`", stub, answered(found, lang)
 
 
 def _python(lang: str) -> Iterator[tuple[str, ...]]:

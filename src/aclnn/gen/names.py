@@ -14,8 +14,8 @@ _STUB = {"en": "stub", "zh": "桩"}
 def exported_functions(lang: str) -> Table:
     """The operators, the runtime, and then what is only a name."""
     runtime = functions.runtime_functions()
-    real = [(f"`{f.name}`", _REAL[lang], _said(f, lang)) for f in runtime if f.is_real]
-    stubs = [(f"`{f.name}`", _STUB[lang], _answered(f, lang)) for f in runtime if not f.is_real]
+    real = [(f"`{f.name}`", _REAL[lang], said(f, lang)) for f in runtime if f.is_real]
+    stubs = [(f"`{f.name}`", _STUB[lang], answered(f, lang)) for f in runtime if not f.is_real]
     return _HEAD[lang], [*_operators(lang), *real, *stubs]
 
 
@@ -26,17 +26,17 @@ def _operators(lang: str) -> list[tuple[str, ...]]:
     }[lang]
     rows: list[tuple[str, ...]] = []
     for op in ops.all_ops():
-        said = op.en if lang == "en" else op.zh
+        what = op.en if lang == "en" else op.zh
         for name in (f"{op.name}GetWorkspaceSize", op.name):
-            rows.append((f"`{name}`", _REAL[lang], said if name == op.name else phase))
+            rows.append((f"`{name}`", _REAL[lang], what if name == op.name else phase))
     return rows
 
 
-def _said(function: functions.Function, lang: str) -> str:
+def said(function: functions.Function, lang: str) -> str:
     return function.en if lang == "en" else function.zh
 
 
-def _answered(function: functions.Function, lang: str) -> str:
+def answered(function: functions.Function, lang: str) -> str:
     if lang == "zh":
         return f"返回207000：{function.zh}。" + ("" if function.is_declared else "仅可通过dlsym获取。")
     return f"207000: {function.en}." + ("" if function.is_declared else " Found by dlsym, not declared.")

@@ -22,10 +22,20 @@ class NotSupportedError(RuntimeError):
     """A function that this library does not have; the text says which, and why."""
 
 
+def _is_recorded(version_file: Path) -> bool:
+    """Whether this Python has the version that the prefix was made with."""
+    try:
+        lines = version_file.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return True
+    return "python={}.{}".format(*sys.version_info[:2]) in lines
+
+
 def _load() -> ctypes.CDLL:
-    beside = Path(__file__).resolve().parents[3] / "lib64" / "libascendcl.so"
-    if importlib.util.find_spec("aclnn") is not None:  # this Python has the engine: it need not be the recorded one
-        os.environ.setdefault("ACLNN_PYTHON", sys.executable)
+    prefix = Path(__file__).resolve().parents[3]
+    beside = prefix / "lib64" / "libascendcl.so"
+    if not _is_recorded(prefix / "version.info") and importlib.util.find_spec("aclnn") is not None:
+        os.environ.setdefault("ACLNN_PYTHON", sys.executable)  # it has the engine, too
     try:
         return ctypes.CDLL(str(beside) if beside.exists() else "libascendcl.so")
     except OSError as error:
