@@ -663,7 +663,7 @@ conv_tbc = _ConvTbc("aclnnConvTbc")
 class _LstmBackward(Operator):
     """Gradient of an LSTM: of its input, its initial state and its parameters.
 
-    input: The input sequences, [T, B, I], or [B, T, I] if batchFirst.
+    input: The input sequences, [T, B, I], or [B, T, I] if batchFirst; with batchSizesOptional also [T·B, I].
     hx: The initial state: h0 and c0, [L·D, B, H] each, at index layer·D + direction.
     params: Weights and biases, per layer and direction: w_ih, w_hh, then b_ih, b_hh if hasBias; rows i, f, g, o.
     dy: Gradient of the top layer's output, laid out as input, forward half first.
@@ -842,7 +842,7 @@ lstm_backward = _LstmBackward("aclnnLstmBackward")
 class _LSTM(Operator):
     """An LSTM over whole sequences, with what its backward needs.
 
-    input: The input sequences, [T, B, I], or [B, T, I] if batchFirst.
+    input: The input sequences, [T, B, I], or [B, T, I] if batchFirst; with batchSizes also [T·B, I].
     params: Weights and biases, per layer and direction: w_ih, w_hh, then b_ih, b_hh if hasBias; rows i, f, g, o.
     hx: The initial state: h0 and c0, [L·D, B, H] each, at index layer·D + direction; null is zeros.
     batch_sizes: How many sequences take part in each step, [T], not increasing; null: all of them.

@@ -21,7 +21,16 @@ from aclnn.base.status import AclnnError, Status
 
 NUMBERS = {0: "float32", 1: "float16", 2: "int8", 3: "int32", 4: "uint8", 6: "int16", 7: "uint16", 8: "uint32"}
 NUMBERS |= {9: "int64", 10: "uint64", 11: "float64", 12: "bool", 16: "complex64", 17: "complex128", 27: "bfloat16"}
-NUMBERS |= {34: "hifloat8", 35: "float8_e5m2", 36: "float8_e4m3fn"}
+NUMBERS |= {34: "hifloat8", 35: "float8_e5m2", 36: "float8_e4m3fn", 37: "float8_e8m0", 38: "float6_e3m2"}
+NUMBERS |= {
+    39: "float6_e2m3",
+    40: "float4_e2m1",
+    41: "float4_e1m2",
+    13: "string",
+    29: "int4",
+    30: "uint1",
+    33: "complex32",
+}
 
 
 def test_dtype_numbers_and_names() -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from aclnn.capi import prefix
 from tests.doors.toolchain import (
     PROGRAMS,
     WAYS_TO_LEAVE,
-    built,
     compile_and_run,
     compile_program,
     needs_compiler,
@@ -22,18 +19,15 @@ from tests.doors.toolchain import (
 pytestmark = needs_compiler
 
 
-@pytest.mark.parametrize("name", ["handles", "memory", "streams", "executors", "threads", "unsupported"])
+@pytest.mark.parametrize("name", ["handles", "memory", "streams", "executors", "threads", "host_functions"])
 def test_program(name: str, tmp_path: Path) -> None:
     assert compile_and_run(PROGRAMS / f"{name}.cpp", tmp_path) == "fine\n"
 
 
-def test_the_headers_are_c_too(tmp_path: Path) -> None:
-    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", *prefix.compile_flags(built())]
-    target = str(tmp_path / "headers")
-    command = ["gcc", *flags, str(PROGRAMS / "headers.c"), *prefix.link_flags(built()), "-o", target]
-    ended = subprocess.run(command, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    assert run_program([target]).returncode == 0
+def test_three_million_objects_are_alive_at_once_and_the_end_has_sentences(tmp_path: Path) -> None:
+    ended = run_program([compile_program(PROGRAMS / "many.cpp", tmp_path, "-O1"), "3000000"])
+    assert (ended.returncode, ended.stdout) == (0, "fine\n"), ended.stdout
+    assert ended.stderr.startswith("3000000 alive at once")
 
 
 @pytest.fixture(scope="module")

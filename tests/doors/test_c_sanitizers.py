@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from aclnn.capi import interpreter
-from aclnn.capi.build import INCLUDE, SOURCES, recorded
+from aclnn.capi.build import every_source, include_flags, recorded
 from tests.doors.toolchain import PROGRAMS, WAYS_TO_LEAVE, needs_compiler
 
 pytestmark = [needs_compiler, pytest.mark.long]
 
-SUITE = ("handles", "memory", "streams", "executors", "threads")
+SUITE = ("handles", "memory", "streams", "executors", "host_functions", "threads")
 KINDS = {
     "address": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
     "thread": ["-O1", "-fsanitize=thread"],
@@ -50,11 +50,11 @@ def compile_all(kind: str, folder: Path) -> list[str]:
         return str(made)
 
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(compile_one, [*SOURCES.glob("*.cpp"), PROGRAMS / "c_engine.cpp"]))
+        return list(pool.map(compile_one, [*every_source(), PROGRAMS / "c_engine.cpp"]))
 
 
 def compiler(kind: str) -> list[str]:
-    return ["g++", "-std=c++17", "-g", "-pthread", *KINDS[kind], f"-I{INCLUDE}", f"-I{SOURCES}"]
+    return ["g++", "-std=c++17", "-g", "-pthread", *KINDS[kind], *include_flags()]
 
 
 def run(command: list[str], **env: str) -> str:

@@ -35,6 +35,7 @@ WAYS_TO_LEAVE = (
     "fork_while_others_wait",
     "fork_while_starting",
     "fork_in_a_callback",
+    "fork_in_a_host_function",
     "first_thread_ends",
 )
 """The modes of exits.cpp. One more, fork_anywhere, is not for sanitizers: their allocators do not survive it."""

@@ -22,6 +22,7 @@ class DType:
     number: int
     acl_name: str
     numpy: NumpyDType | None  # None: no array of this type can exist here (HIFLOAT8)
+    packed: int = 1  # bytes of an element that numpy has no type for; 0 where several share a byte
 
     def __repr__(self) -> str:
         return self.name
@@ -31,7 +32,12 @@ class DType:
 
     @property
     def itemsize(self) -> int:
-        return self.numpy.itemsize if self.numpy is not None else 1
+        return self.numpy.itemsize if self.numpy is not None else self.packed or 1
+
+    @property
+    def whole_bytes(self) -> int:
+        """What aclDataTypeSize answers: 0 for what has no size in whole bytes."""
+        return self.itemsize if self.packed else 0
 
     @property
     def is_complex(self) -> bool:
@@ -82,13 +88,26 @@ ALL = (
     HIFLOAT8,
     DType("float8_e5m2", 35, "FLOAT8_E5M2", np.dtype(ml_dtypes.float8_e5m2)),
     FLOAT8_E4M3FN,
+    # Names that programs use, and no operator takes.
+    DType("string", 13, "STRING", None, packed=0),
+    DType("int4", 29, "INT4", None, packed=0),
+    DType("uint1", 30, "UINT1", None, packed=0),
+    DType("complex32", 33, "COMPLEX32", None, packed=4),
+    DType("float8_e8m0", 37, "FLOAT8_E8M0", None),
+    DType("float6_e3m2", 38, "FLOAT6_E3M2", None, packed=0),
+    DType("float6_e2m3", 39, "FLOAT6_E2M3", None, packed=0),
+    DType("float4_e2m1", 40, "FLOAT4_E2M1", None, packed=0),
+    DType("float4_e1m2", 41, "FLOAT4_E1M2", None, packed=0),
 )
+
+STORED = tuple(d for d in ALL if d.numpy is not None)
+"""Those that arrays can have here."""
 
 FLOATS = (FLOAT32, FLOAT16, BFLOAT16)
 
 _BY_NUMBER = {d.number: d for d in ALL}
 _BY_NAME = {d.name: d for d in ALL} | {d.acl_name.lower(): d for d in ALL}
-_BY_NUMPY = {d.numpy: d for d in ALL if d.numpy is not None}
+_BY_NUMPY = {d.numpy: d for d in STORED}
 
 
 def by_number(number: int) -> DType | None:

@@ -23,8 +23,10 @@ from aclnn.capi.interpreter import Interpreter
 from aclnn.capi.signature import contracts_id
 
 HERE = Path(__file__).parent
-SOURCES = HERE / "src"
-INCLUDE = HERE / "include"
+SOURCES = (HERE / "src", HERE / "generated")
+"""Folders of C++ that people wrote, and of what `make gen` writes."""
+INCLUDES = (HERE / "include", HERE / "generated" / "include")
+"""The public headers, likewise."""
 
 COMPILE = ("-std=c++17", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-pthread")
 # nodelete: workers and Python outlive any dlclose. relro and now: a library that others load has no loose ends.
@@ -33,7 +35,7 @@ LINK = (
     "-pthread",
     "-Wl,-soname,libascendcl.so",
     "-Wl,-z,nodelete,-z,defs,-z,relro,-z,now",
-    f"-Wl,--version-script={SOURCES / 'exports.map'}",
+    f"-Wl,--version-script={HERE / 'src' / 'exports.map'}",
     "-ldl",
 )
 
@@ -104,6 +106,16 @@ def recorded(python: Interpreter) -> str:
     return "#pragma once\n" + "\n".join(lines) + "\n"
 
 
+def every_source() -> list[Path]:
+    """The C++ files of the library."""
+    return sorted(path for folder in SOURCES for path in folder.glob("*.cpp"))
+
+
+def include_flags() -> list[str]:
+    """Where those files find headers, the library's own and the public ones."""
+    return [f"-I{folder}" for folder in (*SOURCES, *INCLUDES)]
+
+
 @contextmanager
 def _anchored(home: PrivateFolder) -> Iterator[Path]:
     """A path to the folder that stays right whoever renames what is above it, also for the compiler."""
@@ -117,11 +129,15 @@ def _build_into(kept: Path, made: Path, python: Interpreter, progress: Progress)
         work, whole = Path(scratch) / "work", Path(scratch) / "prefix"
         work.mkdir()
         (work / "recorded.h").write_text(recorded(python), encoding="utf-8")
-        shutil.copytree(INCLUDE, whole / "include")
+        for headers in INCLUDES:
+            shutil.copytree(headers, whole / "include", dirs_exist_ok=True)
+        shutil.copytree(HERE / "share", whole / "share" / "aclnn")
         (whole / "lib64").mkdir()
         objects = _compile_all(work, progress)
         _run([*compiler(), *map(str, objects), *LINK, "-o", str(whole / "lib64" / "libascendcl.so")])
-        prefix.write(whole, made, __version__)
+        for name in prefix.OTHER_NAMES:
+            _run([*compiler(), *prefix.facade(name, whole / "lib64")])
+        prefix.write_texts(whole, made, __version__)
         _for_the_owner_alone(whole)
         if os.path.lexists(kept):  # not private, else it would have served
             os.rename(kept, Path(scratch) / "refused")
@@ -142,13 +158,13 @@ def _sweep(here: Path) -> None:
 
 
 def _compile_all(work: Path, progress: Progress) -> list[Path]:
-    sources = sorted(SOURCES.glob("*.cpp"))
+    sources = every_source()
     cxx = compiler()
     progress(0, len(sources))
 
     def compile_one(source: Path) -> Path:
         made = work / f"{source.stem}.o"
-        _run([*cxx, *COMPILE, f"-I{INCLUDE}", f"-I{work}", "-c", str(source), "-o", str(made)])
+        _run([*cxx, *COMPILE, *include_flags(), f"-I{work}", "-c", str(source), "-o", str(made)])
         return made
 
     objects = []
@@ -168,7 +184,8 @@ def _run(command: list[str]) -> None:
 def _key(python: Interpreter) -> str:
     """A name for everything the prefix depends on."""
     digest = hashlib.sha256(repr((python, _compiler_version(), COMPILE, LINK, __version__)).encode())
-    ours = [*SOURCES.glob("*.*"), *INCLUDE.rglob("*.h"), Path(prefix.__file__)]
+    folders = (*SOURCES, *INCLUDES, HERE / "share")
+    ours = {Path(prefix.__file__), *(path for folder in folders for path in folder.rglob("*.*"))}
     for path in sorted(ours):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return f"python{python.version}-{digest.hexdigest()[:16]}"

@@ -20,7 +20,7 @@ from aclnn.base.status import AclnnError, Status
 from aclnn.base.tensor import Placement, memory_at
 from aclnn.capi.signature import contracts_id, read_call
 from aclnn.runtime import settings
-from aclnn.runtime.executor import VERBOSE, check_addresses, execute, no_memory, parameter, report
+from aclnn.runtime.executor import VERBOSE, check_addresses, check_workspace, execute, no_memory, parameter, report
 from aclnn.runtime.plan import Plan, make_plan, plan_cache
 
 COMPUTED = 0x61636C6E6E
@@ -96,6 +96,8 @@ class Execution:
         self._scratch: Array | None = None
 
     def check(self, addresses: bytes) -> int:
+        start, size = memoryview(addresses).cast("Q")[:2]
+        check_workspace(self._plan.op, start, size, self._plan.workspace_size)
         scratch, views = self._bind(addresses)
         check_addresses(self._plan.op, views, scratch)
         return COMPUTED

@@ -34,7 +34,8 @@ def read_call(signature: bytes, product: Product) -> tuple[Op, Call]:
     """The operator and its call: the operator's number, then every argument in contract order."""
     words = _Words(signature)
     op = ops.all_ops()[words.one()]
-    return op, Call({arg.name: words.argument(arg) for arg in op.args}, product)
+    values = {arg.name: words.argument(arg) for arg in op.args}
+    return op, Call({**values, **(op.rows.in_steps(values) if op.rows else {})}, product)
 
 
 class _Words:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from aclnn.capi import build, prefix
+from aclnn.capi import build, install, prefix
 from aclnn.cli.screen import complain, errors, say
 
 _NOTICE = "building the C++ library for this Python, once"
@@ -23,18 +23,44 @@ def flags(
     cflags: Annotated[bool, typer.Option("--cflags", help="What the compiler needs.")] = False,
     libs: Annotated[bool, typer.Option("--libs", help="What the linker needs.")] = False,
     env: Annotated[bool, typer.Option("--env", help="Lines for a shell: eval them, or source set_env.sh.")] = False,
+    install_to: Annotated[
+        Path | None,
+        typer.Option("--install", metavar="DIR", help="Lay out a whole toolkit folder there, with pyACL."),
+    ] = None,
+    uninstall_from: Annotated[
+        Path | None, typer.Option("--uninstall", metavar="DIR", help="Remove what --install has put there.")
+    ] = None,
 ) -> None:
     """Prints how to compile and link C++ programs. The library is built on first use and kept."""
-    if not (show_prefix or cflags or libs or env):
-        raise typer.BadParameter("choose at least one of --prefix, --cflags, --libs and --env.")
+    if not (show_prefix or cflags or libs or env or install_to or uninstall_from):
+        raise typer.BadParameter("choose at least one of --prefix, --cflags, --libs, --env, --install and --uninstall.")
+    if uninstall_from is not None:
+        _uninstall(uninstall_from)
+    if not (show_prefix or cflags or libs or env or install_to):
+        return
     folder = built_prefix()
+    if install_to is not None:
+        folder = _install(folder, install_to)
     if show_prefix:
         say(str(folder))
     words = [*(prefix.compile_flags(folder) if cflags else ()), *(prefix.link_flags(folder) if libs else ())]
     if words:
         say(shlex.join(words))
     if env:
-        say(prefix.environment(folder), end="")
+        say(prefix.environment(folder, installed=install_to is not None), end="")
+
+
+def _install(built: Path, target: Path) -> Path:
+    folder = install.install(built, target)
+    count = len((folder / install.MANIFEST).read_text(encoding="utf-8").splitlines())
+    complain(f"aclnn: {count} files in {folder}; in a shell: . {shlex.quote(str(folder / 'set_env.sh'))}")
+    return folder
+
+
+def _uninstall(target: Path) -> None:
+    left = install.uninstall(target)
+    others = f"; {len(left)} files of others stay, {left[0]} the first" if left else ""
+    complain(f"aclnn: removed from {target}{others}.")
 
 
 def built_prefix() -> Path:

@@ -30,6 +30,14 @@ class Case:
     def call(self) -> Call:
         return Call(self.values, self.product)
 
+    def in_steps(self) -> Case:
+        """The same case, what comes as rows as the contract knows it."""
+        return (
+            self
+            if self.op.rows is None
+            else replace(self, values={**self.values, **self.op.rows.in_steps(self.values)})
+        )
+
     def but(self, note: str = "", /, product: Product | None = None, **changed: Value) -> Case:
         """The same case with some values changed."""
         return replace(self, values={**self.values, **changed}, note=note, product=product or self.product)

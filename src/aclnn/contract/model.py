@@ -15,7 +15,8 @@ from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr, Promoted
-from aclnn.contract.rule import Rule, Stage
+from aclnn.contract.rows import Rows
+from aclnn.contract.rule import Bilingual, Rule, Stage
 from aclnn.contract.rules import (
     Castable,
     DtypeIn,
@@ -65,6 +66,7 @@ class Arg:
     dtype_free: bool = False  # … or, free, only by default
     round_through: str = ""  # an output is rounded to the dtype of this argument before its own
     ranks: tuple[int, ...] = tuple(range(9))
+    ranks_also: Bilingual | None = None  # what else may come, and becomes one of these before the contract looks
     formats: FormatsByRank = ONLY_ND
     shape: str | Expr | tuple[Expr, ...] | None = None  # that of an argument, or as computed; an output has one
     count: Expr | None = None  # of a list: how many tensors it holds
@@ -112,7 +114,7 @@ class Arg:
 
     def _tensor_rules(self, family: str) -> Iterator[Rule]:
         yield DtypeIn(arg=self.name, family=family, dtypes=self.dtypes)
-        yield RankIn(arg=self.name, ranks=self.ranks)
+        yield RankIn(arg=self.name, ranks=self.ranks, also=self.ranks_also)
         if self.formats:
             yield FormatIn(arg=self.name, by_rank=self.formats)
         yield InsideStorage(arg=self.name)
@@ -179,6 +181,7 @@ class Op:
     pairs_with: str | None = None
     header: str = ""  # aclnnop/aclnn_<header>.h
     in_place: bool = False  # an output may be the same view as an input
+    rows: Rows | None = None  # which tensors may also come as rows
 
     def __repr__(self) -> str:
         return self.name

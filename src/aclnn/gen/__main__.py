@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from aclnn.gen import docs, headers, operators
+from aclnn.gen import docs, headers, operators, pyacl
 
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parents[1]
@@ -15,6 +15,7 @@ ROOT = PACKAGE.parents[1]
 TARGETS: dict[Path, Callable[[], str]] = {
     PACKAGE / "_operators.py": operators.render,
     **headers.targets(),
+    **pyacl.targets(),
     **docs.targets(),
 }
 

@@ -17,7 +17,7 @@ from aclnn.base.product import PRODUCTS
 from aclnn.base.status import Status
 from aclnn.contract.model import Op
 from aclnn.contract.rule import Rule, Stage
-from aclnn.gen import tables
+from aclnn.gen import clients, names, tables
 from aclnn.gen.tables import Table, markdown
 from aclnn.golden.standards import STANDARDS
 from aclnn.golden.texts import Text
@@ -156,5 +156,7 @@ _PARTS: dict[str, Callable[[str, str], str]] = {
     "decisions": _decisions,
     "codes": lambda what, lang: markdown(_codes(lang)),
     "products": lambda what, lang: markdown(_products(lang)),
+    "clients": lambda what, lang: markdown(clients.needs(lang)),
+    "functions": lambda what, lang: markdown(names.exported_functions(lang)),
     "standards": lambda what, lang: markdown(_standards(lang)),
 }

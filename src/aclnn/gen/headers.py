@@ -11,21 +11,24 @@ from aclnn.base import dtype as dtypes
 from aclnn.base.format import Format
 from aclnn.base.product import DEFAULT, PRODUCTS
 from aclnn.base.status import Status
+from aclnn.capi import functions
 from aclnn.contract.model import Arg, Op
 from aclnn.gen.tables import prototype, second_prototype
 
-CAPI = Path(__file__).resolve().parents[1] / "capi"
+GENERATED = Path(__file__).resolve().parents[1] / "capi" / "generated"
 _WRITTEN = "// Written by `make gen` from the contracts; do not edit.\n"
 
 
 def targets() -> dict[Path, Callable[[], str]]:
     """Every file this module writes."""
     names = sorted({op.header for op in ops.all_ops()})
-    headers = {CAPI / "include" / "aclnnop" / f"aclnn_{name}.h": partial(header, name) for name in names}
+    headers = {GENERATED / "include" / "aclnnop" / f"aclnn_{name}.h": partial(header, name) for name in names}
     return headers | {
-        CAPI / "include" / "acl" / "acl_base_rt.h": types,
-        CAPI / "src" / "facts.h": facts,
-        CAPI / "src" / "operators.cpp": glue,
+        GENERATED / "include" / "acl" / "acl_base_rt.h": types,
+        GENERATED / "dtype_tables.h": dtype_tables,
+        GENERATED / "operators.cpp": glue,
+        GENERATED / "include" / "acl" / "acl_unsupported.h": unsupported,
+        GENERATED / "stubs.cpp": stubs,
     }
 
 
@@ -61,7 +64,7 @@ def types() -> str:
     numbered = sorted(dtypes.ALL, key=lambda d: d.number)
     enums = [
         _enum("aclDataType", [("ACL_DT_UNDEFINED", -1), *((f"ACL_{d.acl_name}", d.number) for d in numbered)]),
-        _enum("aclFormat", [(f"ACL_FORMAT_{f.name}", int(f)) for f in sorted(Format)]),
+        _enum("aclFormat", [(f.acl_name, int(f)) for f in sorted(Format)]),
     ]
     codes = "".join(f"static const int {s.name} = {int(s)};\n" for s in Status if s)
     guard = "ACLNN_CPU_ACL_ACL_BASE_RT_H"
@@ -83,9 +86,9 @@ def _enum(name: str, members: list[tuple[str, int]]) -> str:
     return f"typedef enum {name} ACLNN_CPU_INT {{\n{body}\n}} {name};\n\n"
 
 
-def facts() -> str:
+def dtype_tables() -> str:
     """What C++ needs to know about types and products without asking Python."""
-    sizes = "".join(f"    case {d.number}: return {d.itemsize};\n" for d in dtypes.ALL)
+    sizes = "".join(f"    case {d.number}: return {d.whole_bytes};\n" for d in dtypes.ALL if d.whole_bytes)
     aliases = dict.fromkeys((alias.lower(), p.soc) for p in PRODUCTS for alias in (p.key, p.name, p.soc))
     products = "".join(f'      {{"{alias}", "{soc}"}},\n' for alias, soc in aliases)
     return f"""{_WRITTEN}#pragma once
@@ -96,7 +99,7 @@ def facts() -> str:
 
 namespace aclnn_cpu {{
 
-// Bytes of one element; 0 for a type that does not exist.
+// Bytes of one element; 0 for a type that does not exist, or whose elements share bytes.
 inline size_t itemsize_of(int dtype) {{
   switch (dtype) {{
 {sizes}    default: return 0;
@@ -126,6 +129,59 @@ def glue() -> str:
         f'{_WRITTEN}{headers}#include "planning.h"\n\nusing namespace aclnn_cpu;\n\n'
         f'namespace {{\n\n{table}\n}}  // namespace\n\nextern "C" {{\n\n{bodies}\n}}  // extern "C"\n'
     )
+
+
+def unsupported() -> str:
+    """The declarations of functions that are only names. They take any arguments: those meant are not known here."""
+    names = "".join(f"ACLNN_CPU_API aclError {f.name}(ACLNN_CPU_ANY_ARGUMENTS);\n" for f in _by_name() if f.is_declared)
+    guard = "ACLNN_CPU_ACL_ACL_UNSUPPORTED_H"
+    return f"""{_WRITTEN}
+// Functions that have no meaning here. Each links, answers ACL_ERROR_RT_FEATURE_NOT_SUPPORT and says why in
+// aclGetRecentErrMsg.
+#ifndef {guard}
+#define {guard}
+
+#include "acl/acl_base.h"
+
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
+#define ACLNN_CPU_ANY_ARGUMENTS ...
+#else
+#define ACLNN_CPU_ANY_ARGUMENTS
+#endif
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{names}
+#ifdef __cplusplus
+}}
+#endif
+
+#undef ACLNN_CPU_ANY_ARGUMENTS
+
+#endif
+"""
+
+
+def stubs() -> str:
+    """What those functions answer."""
+    bodies = "".join(f'STUB({f.name}, "{f.en}.")\n' for f in _by_name())
+    return f"""{_WRITTEN}#include "acl/acl.h"
+#include "errors.h"
+
+#define STUB(name, why) \\
+  ACLNN_CPU_API aclError name(...) {{ return aclnn_cpu::fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, #name ": " why); }}
+
+extern "C" {{
+
+{bodies}
+}}  // extern "C"
+"""
+
+
+def _by_name() -> list[functions.Function]:
+    return sorted(functions.stubs(), key=lambda f: f.name)
 
 
 def _stem(op: Op) -> str:

@@ -36,6 +36,7 @@ from aclnn.base.tensor import Tensor, TensorSpec
 from aclnn.contract.call import Call
 from aclnn.contract.check import check
 from aclnn.contract.model import HIDDEN, Arg, Op
+from aclnn.contract.rows import are_rows, split
 from aclnn.golden import containers, gate
 from aclnn.golden.containers import Contents
 from aclnn.runtime import settings
@@ -179,6 +180,8 @@ def bind(op: Op, given: Mapping[str, Any], targets: Mapping[str, Any], product: 
             values[arg.name] = tuple(_spec(arg, t) or f for t, f in zip(elements, fresh, strict=True))
         else:
             target = _fitted(arg, target, fresh)
+            if inputs.rows and op.rows and arg.name in op.rows.args:
+                target = _in_steps(target, fresh)
             found[arg.name] = _view(target)
             values[arg.name] = _spec(arg, target) or fresh
     call = Call(values, product)
@@ -208,6 +211,15 @@ def _fitted(arg: Arg, target: Any, fresh: TensorSpec) -> Any:
         brief = f"{fresh.dtype} {list(fresh.shape)}"
         raise invalid(f"{arg.name} has {target.size} bytes, but {brief} has {wanted}.", arg.name)
     return target.view(np.dtype(dtype)).reshape(fresh.shape)
+
+
+def _in_steps(target: Any, fresh: TensorSpec) -> Any:
+    """An output that came as rows, like the input of its call, as the contract knows it."""
+    spec = target.spec if isinstance(target, Tensor) else None if target is None else _dense_spec(target, "")
+    if spec is None or not are_rows(spec, *fresh.shape[:2]):
+        return target
+    split_rows = split(spec, *fresh.shape[:2])
+    return Tensor.on(target.owner, split_rows) if isinstance(target, Tensor) else target.reshape(fresh.shape)
 
 
 def _view(value: Any) -> Array | None:
@@ -335,5 +347,7 @@ def _named_dtype(name: Any, argument: str, path: Path) -> DType | None:
         return None
     found = dtypes.by_name(name) if isinstance(name, str) else None
     if found is None or found.numpy is None:
-        raise invalid(f"{path}: {argument} has dtype {name!r}; choose among {', '.join(d.name for d in dtypes.ALL)}.")
+        raise invalid(
+            f"{path}: {argument} has dtype {name!r}; choose among {', '.join(d.name for d in dtypes.STORED)}."
+        )
     return found

@@ -158,7 +158,7 @@ def _value(name: str, text: str, known: Any) -> Any:
 def _dtype(text: str) -> dtypes.DType:
     found = dtypes.by_name(text)
     if found is None:
-        raise invalid(f"there is no dtype {text!r}; choose among {', '.join(d.name for d in dtypes.ALL)}.")
+        raise invalid(f"there is no dtype {text!r}; choose among {', '.join(d.name for d in dtypes.STORED)}.")
     return found
 
 

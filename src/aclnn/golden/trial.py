@@ -65,6 +65,7 @@ def try_case(case: Case, *, check: bool, seed: int = 0, engine: str | None = Non
     """Fills, plans and runs a case, again and again for so many seconds. A refusal is a result, not an exception."""
     trial = Trial(case)
     try:
+        case = case.in_steps()
         plan = make_plan(case.op, case.call, settings.current_engine(engine), settings.current_threads())
         trial.kernel = plan.kernel
         trial.arrays = views(_filled(case, seed), case.op)

@@ -34,6 +34,7 @@ from aclnn.contract.call import Call
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Above, Attr, Const, Dim, Either, ElementDim, Expr, Formula
 from aclnn.contract.model import HIDDEN, Arg, Op, bool_array, flag, number, tensor_in, tensor_list, tensor_out
+from aclnn.contract.rows import ALSO, Rows
 from aclnn.contract.rule import Stage
 from aclnn.contract.rules import Descending
 from aclnn.contract.words import between, length
@@ -83,6 +84,11 @@ def _list(name: str, en: str, zh: str, domain: str = "normal") -> Arg:
     return tensor_list(name, ranks=(3,), formats=FORMATS, dtype_like="input", shape=SEQUENCE, domain=domain, **given)
 
 
+def rows_of(steps: str, *others: str) -> Rows:
+    """input and the outputs laid out like it may be rows, for sequences of variable length."""
+    return Rows(("input", *others), steps, "hx", "batchFirst")
+
+
 def _output(name: str, python: str, like: str, **given: Any) -> Arg:
     return tensor_out(name, python=python, ranks=(3,), formats=FORMATS, dtype_like="input", shape=like, **given)
 
@@ -92,15 +98,17 @@ lstm_backward = Op(
     family="Lstm",
     header="lstm_backward",
     pairs_with="aclnnLSTM",
+    rows=rows_of("batchSizesOptional", "dy", "dxOut"),
     en="Gradient of an LSTM: of its input, its initial state and its parameters.",
     zh="LSTM的反向计算：输入、初始状态和参数的梯度。",
     args=(
         tensor_in(
             "input",
             ranks=(3,),
+            ranks_also=ALSO,
             formats=FORMATS,
-            en="The input sequences, [T, B, I], or [B, T, I] if batchFirst.",
-            zh="输入序列，[T, B, I]；batchFirst为true时是[B, T, I]。",
+            en="The input sequences, [T, B, I], or [B, T, I] if batchFirst; with batchSizesOptional also [T·B, I].",
+            zh="输入序列，[T, B, I]；batchFirst为true时是[B, T, I]；有batchSizesOptional时也可为[T·B, I]。",
         ),
         tensor_list(
             "hx",
@@ -124,6 +132,7 @@ lstm_backward = Op(
         _tensor(
             "dy",
             shape=(Dim("input", 0), Dim("input", 1), DIRECTIONS * HIDDEN_SIZE),
+            ranks_also=ALSO,
             en="Gradient of the top layer's output, laid out as input, forward half first.",
             zh="最上层输出的梯度，排布与input一致，前向在前、反向在后。",
         ),
@@ -183,7 +192,7 @@ lstm_backward = Op(
             en="Four flags, accepted and ignored: every gradient is computed.",
             zh="四个标志，接受但不生效：所有梯度都会计算。",
         ),
-        _output("dxOut", "dx", "input", en="Gradient of input.", zh="input的梯度。"),
+        _output("dxOut", "dx", "input", ranks_also=ALSO, en="Gradient of input.", zh="input的梯度。"),
         _output("dhPrevOut", "dh_prev", "dh", en="Gradient of h0.", zh="h0的梯度。"),
         _output("dcPrevOut", "dc_prev", "dc", en="Gradient of c0.", zh="c0的梯度。"),
         tensor_list(

@@ -25,6 +25,7 @@ from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Above, Attr, Const, Dim, ElementDim, Formula
 from aclnn.contract.model import Arg, Op, flag, number, tensor_in, tensor_list, tensor_out
+from aclnn.contract.rows import ALSO
 from aclnn.contract.rule import Stage
 from aclnn.contract.rules import Descending
 from aclnn.contract.words import between, when
@@ -38,6 +39,7 @@ from aclnn.ops.lstm import (
     STEPS,
     lstm_backward_case,
     parameter_shapes,
+    rows_of,
 )
 from aclnn.ops.lstm_cell import cell_state_totals, cell_states
 
@@ -80,15 +82,17 @@ lstm = Op(
     family="Lstm",
     header="lstm",
     pairs_with="aclnnLstmBackward",
+    rows=rows_of("batchSizes", "output"),
     en="An LSTM over whole sequences, with what its backward needs.",
     zh="对整个序列计算LSTM，并保存反向所需的中间结果。",
     args=(
         tensor_in(
             "input",
             ranks=(3,),
+            ranks_also=ALSO,
             formats=FORMATS,
-            en="The input sequences, [T, B, I], or [B, T, I] if batchFirst.",
-            zh="输入序列，[T, B, I]；batchFirst为true时是[B, T, I]。",
+            en="The input sequences, [T, B, I], or [B, T, I] if batchFirst; with batchSizes also [T·B, I].",
+            zh="输入序列，[T, B, I]；batchFirst为true时是[B, T, I]；有batchSizes时也可为[T·B, I]。",
         ),
         tensor_list(
             "params",
@@ -155,6 +159,7 @@ lstm = Op(
         _output(
             "output",
             shape=(Dim("input", 0), Dim("input", 1), DIRECTIONS * HIDDEN_SIZE),
+            ranks_also=ALSO,
             en="The hidden states of the top layer, laid out as input, forward half first.",
             zh="最上层各时刻的隐藏状态，排布与input一致，前向在前、反向在后。",
         ),

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.base.adopt import adopt
+from aclnn.base.adopt import Adopted, adopt
 from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array, overlap, same_view
 from aclnn.base.status import AclnnError, Status, reason
 from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.check import Violation
 from aclnn.contract.model import Arg, Op
+from aclnn.contract.rows import are_rows, split
 from aclnn.kernels.strides import LINE, address, aligned
 from aclnn.runtime.plan import Plan, guarded
 from aclnn.runtime.stream import Job, Stream
@@ -30,6 +31,8 @@ Views = Sequence[Any]
 LARGE = 2**19  # bytes of memory that begin a line: vectors that cross two are slower to write, finding one takes 1 µs
 
 VERBOSE = os.environ.get("ACLNN_VERBOSE", "") not in ("", "0")
+
+_LAST_ADDRESS = 2**63  # of any process
 
 _home = object()  # this process
 
@@ -123,7 +126,7 @@ class Executor:
             raise parameter(op, f"there is no tensor {name!r}; choose one of {choices}", name)
         arg = op.tensors[position]
         planned = self._planned(arg, index)
-        given = adopt(array, arg.name, writable=arg.out)
+        given = _in_steps(op, arg, adopt(array, arg.name, writable=arg.out), planned)
         if given.view is None:
             raise parameter(op, f"the view of {arg.name} leaves its storage; it must stay inside", arg.name)
         if planned is None or not given.spec.lies_like(planned):
@@ -243,6 +246,15 @@ def _check_pair(op: Op, one: NamedView, other: NamedView) -> None:
     raise parameter(op, f"{out} overlaps {met} in memory; the two {allowed}", arg.name)
 
 
+def _in_steps(op: Op, arg: Arg, given: Adopted, planned: TensorSpec | None) -> Adopted:
+    """Memory of rows as it was planned."""
+    if op.rows is None or arg.name not in op.rows.args or planned is None or given.view is None:
+        return given
+    if not are_rows(given.spec, *planned.shape[:2]):
+        return given
+    return given._replace(spec=split(given.spec, *planned.shape[:2]), view=given.view.reshape(planned.shape))
+
+
 def _every_view(op: Op, views: Views) -> Iterator[NamedView]:
     for arg, view in zip(op.tensors, views, strict=True):
         if isinstance(view, (list, tuple)):
@@ -261,11 +273,7 @@ def _scratch(op: Op, workspace: Any, needed: int) -> Array | None:
     if needed == 0:
         return None
     if workspace is None:
-        raise AclnnError(
-            Status.ACLNN_ERR_PARAM_NULLPTR,
-            f"{op.name}: workspace is null; {needed} bytes are needed.",
-            argument="workspace",
-        )
+        check_workspace(op, None, 0, needed)
     try:
         memory = memoryview(workspace)
         if memory.format == "O":  # our bytes would lie where Python keeps references
@@ -276,9 +284,21 @@ def _scratch(op: Op, workspace: Any, needed: int) -> Array | None:
         raise parameter(op, text, "workspace") from error
     if not scratch.flags.writeable:
         raise parameter(op, "workspace is read-only; it must be writable", "workspace")
-    if scratch.size < needed:
-        raise parameter(op, f"workspace has {scratch.size} bytes but phase 1 asked for {needed}", "workspace")
+    check_workspace(op, address(scratch), scratch.size, needed)
     return scratch
+
+
+def check_workspace(op: Op, start: int | None, size: int, needed: int) -> None:
+    """The rule for a workspace, through every door; null is fine where none is needed."""
+    if not start:
+        if needed:
+            text = f"{op.name}: workspace is null; {needed} bytes are needed."
+            raise AclnnError(Status.ACLNN_ERR_PARAM_NULLPTR, text, argument="workspace")
+    elif size < needed:
+        raise parameter(op, f"workspace has {size} bytes but phase 1 asked for {needed}", "workspace")
+    elif start + size > _LAST_ADDRESS:
+        text = f"workspace has {size} bytes at {start:#x}, which no memory can hold; it must be memory"
+        raise parameter(op, text, "workspace")
 
 
 def new_memory(op: Op, name: str, shape: tuple[int, ...], dtype: DType) -> Array:

@@ -62,7 +62,7 @@ class Operator:
         block = scratch.take(self.op, plan.workspace_size)
         plan.run(block, *views)
         scratch.give_back(block)
-        remember(seen, plan)
+        remember(None if binding.rows else seen, plan)  # what is remembered makes outputs of the plan's own shapes
         if VERBOSE:
             report(plan, (planned - start) * 1e6, (time.perf_counter() - planned) * 1e6)
         return binding.result
@@ -90,10 +90,20 @@ class Binding:
             self._bind(arg, given.get(arg.name))
         if out is not None:
             self._take_outputs(out)
+        self.rows = op.rows.in_steps(self.values) if op.rows else {}
+        if self.rows:
+            self._see_in_steps()
         key = (op.name, product.key, engine, self.threads, out is None, *self.values.values())
         self.plan = plan_cache.get(key, self._make_plan)
         if out is None:
             self._make_outputs(given)
+
+    def _see_in_steps(self) -> None:
+        """Rows become what the contract knows; splitting an axis never copies."""
+        for name, spec in self.rows.items():
+            self.values[name] = spec
+            if self.memory[name] is not None:
+                self.memory[name] = self.memory[name].reshape(spec.shape)
 
     def views(self) -> list[Any]:
         return [self.memory[a.name] for a in self.op.tensors]
@@ -123,7 +133,11 @@ class Binding:
             return None
         specs = self.plan.call.specs(arg.name)
         arrays = [new_memory(self.op, arg.name, s.shape, s.dtype) for s in specs]
-        results = [to_torch(a) for a in arrays] if self.to_torch else arrays
+        if self.rows and self.op.rows and arg.name in self.op.rows.args:  # the caller has rows: it gets rows
+            results = [a.reshape(a.shape[0] * a.shape[1], a.shape[2]) for a in arrays]
+        else:
+            results = arrays
+        results = [to_torch(a) for a in results] if self.to_torch else results
         if arg.kind == "tensor_list":
             self.memory[arg.name] = arrays
             return results

@@ -63,9 +63,13 @@ def _may_be_none(arg: Arg) -> bool:
 def fake_results(op: Op, given: Mapping[str, Any]) -> Any:
     """Results of the right shapes and dtypes, and nothing in them; the sizes may be symbols."""
     values = {arg.name: _described(arg, given.get(arg.snake)) for arg in op.inputs}
-    call = Call({**values, **dict.fromkeys(a.name for a in op.fresh)}, settings.current_product())
+    rows = op.rows.in_steps(values) if op.rows else {}
+    call = Call({**values, **rows, **dict.fromkeys(a.name for a in op.fresh)}, settings.current_product())
     device = next(t.device for t in torch.utils._pytree.tree_leaves(given) if isinstance(t, torch.Tensor))
     results = [_empty(op, arg, call, device) for arg in op.fresh]
+    if rows and op.rows:  # whoever gives rows gets rows
+        flat = [arg.name in op.rows.args for arg in op.fresh]
+        results = [r.flatten(0, 1) if is_flat else r for r, is_flat in zip(results, flat, strict=True)]
     return None if not results else results[0] if len(results) == 1 else tuple(results)
 
 

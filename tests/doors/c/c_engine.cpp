@@ -29,7 +29,16 @@ Outcome plan(Words signature, Planned* planned) {
   return {};
 }
 
+Outcome check_workspace(int64_t workspace, uint64_t size) {
+  if (workspace == 0) return {161001, "aclnnEluBackward: workspace is null; 64 bytes are needed."};
+  if (size < kWorkspace) return {161002, "aclnnEluBackward: workspace has too few bytes but phase 1 asked for 64."};
+  if (size > INT64_MAX) return {161002, "aclnnEluBackward: workspace has a size which no memory can hold."};
+  return {};
+}
+
 Outcome set_address(void* executor, Words addresses) {
+  const Outcome workspace = check_workspace(addresses.data[0], static_cast<uint64_t>(addresses.data[1]));
+  if (!workspace.ok()) return workspace;
   for (size_t i = 2; i < addresses.count; ++i) {
     if (addresses.data[i] == 0) return {161001, "aclnnEluBackward: a tensor has a null address."};
   }

@@ -270,6 +270,18 @@ int fork_in_a_callback() {
   return 7;
 }
 
+// A host function forks; the child has nothing but the stream's thread and ends when the function does, with 0.
+int fork_in_a_host_function() {
+  static pid_t child = -1;
+  aclrtStream stream = nullptr;
+  OK(aclrtCreateStream(&stream));
+  OK(aclrtLaunchHostFunc(stream, [](void*) { child = fork(); }, nullptr));
+  OK(aclrtSynchronizeStream(stream));
+  EXPECT(child > 0 && after_fork(child) == 0);
+  OK(aclrtDestroyStream(stream));
+  return 7;
+}
+
 // Every kind of object, made, used and destroyed.
 void use_everything() {
   float value = 1;
@@ -334,6 +346,7 @@ int main(int, char** arguments) {
   if (mode == "fork_while_others_wait") return fork_while_others_wait();
   if (mode == "fork_while_starting") return fork_while_starting();
   if (mode == "fork_in_a_callback") return fork_in_a_callback();
+  if (mode == "fork_in_a_host_function") return fork_in_a_host_function();
   if (mode == "fork_anywhere") return fork_anywhere();
   if (mode == "first_thread_ends") return first_thread_ends();
   return 2;

@@ -64,9 +64,9 @@ std::vector<bool> reach(const std::vector<Arg>& args, const Buffer& buffer) {
 }  // namespace
 
 int64_t Piece::count() const {
-  int64_t elements = 1;
-  for (const int64_t size : shape) elements *= size;
-  return elements;
+  uint64_t elements = 1;  // an empty shape may have sizes whose product leaves 64 bits on the way
+  for (const int64_t size : shape) elements *= static_cast<uint64_t>(size);
+  return static_cast<int64_t>(elements);
 }
 
 void* Piece::element(int64_t index) const {

@@ -54,7 +54,8 @@ class History {
     const int64_t chance = draw_.below(100);
     if (chance < 60) call();
     else if (chance < 75) make_or_destroy_object();
-    else if (chance < 85) use_streams();
+    else if (chance < 82) use_streams();
+    else if (chance < 85) use_newer_names();
     else if (chance < 93) use_memory();
     else ask();
     if (pending_.size() > 3) finish_pending();
@@ -128,8 +129,9 @@ class History {
     const Call other = valid_call(draw_);
     const uint64_t needed = made.workspace_size;
     if (other.op != made.op) refused_run("the phase 2 of another operator", other.op, nullptr, 0, made.executor);
-    refused_run("a null workspace", made.op, nullptr, 64, made.executor);
+    if (needed > 0) refused_run("a null workspace", made.op, nullptr, needed + 64, made.executor);
     if (needed > 0) refused_run("a workspace too small", made.op, &made, needed - 1, made.executor);
+    refused_run("a workspace that no memory can hold", made.op, &made, UINT64_MAX, made.executor);
     refused_run("a wrong executor", made.op, nullptr, 0, any<aclOpExecutor>());
     if (!made.untouched()) found("a refused phase 2 wrote");
   }
@@ -204,8 +206,8 @@ class History {
   const void* create(Kind kind) {
     const std::vector<int64_t> numbers(static_cast<size_t>(draw_.between(0, 40)), draw_.odd_number());
     const int64_t* given = draw_.one_in(8) ? nullptr : numbers.data();
-    const auto type = static_cast<aclDataType>(draw_.between(-1, 40));
-    const auto format = static_cast<aclFormat>(draw_.between(-1, 40));
+    const auto type = static_cast<aclDataType>(draw_.between(-2, 42));
+    const auto format = static_cast<aclFormat>(draw_.between(-2, 55));
     const uint64_t count = numbers.size();
     const aclTensor* members[] = {any<aclTensor>(), any<aclTensor>()};
     switch (kind) {
@@ -259,13 +261,54 @@ class History {
     }
   }
 
+  // Events by their later names, functions that streams run, and what is only a name.
+  void use_newer_names() {
+    aclrtEvent event = nullptr;
+    aclrtEventStatus status = ACL_EVENT_STATUS_RESERVED;
+    aclCANNPackageVersion version;
+    switch (draw_.below(6)) {
+      case 0:
+        answered(aclrtCreateEventExWithFlag(&event, static_cast<uint32_t>(draw_.odd_number())));
+        answered(aclrtRecordEvent(event, stream()));
+        if (answered(aclrtQueryEvent(event, &status)) != 0 || status > 1) found("a recorded event has no status");
+        answered(aclrtDestroyEvent(event));
+        answered(aclrtQueryEvent(event, &status));
+        break;
+      case 1: answered(aclrtQueryEvent(any<void>(), draw_.one_in(3) ? nullptr : &status)); break;
+      case 2: host_functions(); break;
+      case 3: answered(aclrtResetDeviceForce(static_cast<int32_t>(draw_.between(2, 9)))); break;
+      case 4: answered(aclsysGetCANNVersion(static_cast<aclCANNPackageName>(draw_.between(-2, 9)), &version)); break;
+      default:
+        if (answered(aclrtMemcpy2d(any<void>(), draw_.odd_number())) != 207000) found("a stub has a meaning");
+    }
+  }
+
+  static void count_up(void* counter) {
+    if (aclrtSynchronizeDevice() == 0 || *aclGetRecentErrMsg() == '\0') std::abort();
+    ++*static_cast<int*>(counter);
+  }
+
+  // They run in their order among other work; one on a dead stream never does.
+  void host_functions() {
+    int counter = 0;
+    const int64_t launches = draw_.between(1, 5);
+    aclrtStream one = stream();
+    for (int64_t i = 0; i < launches; ++i) {
+      if (answered(aclrtLaunchHostFunc(one, count_up, &counter)) != 0) found("a stream takes no host function");
+    }
+    answered(aclrtLaunchHostFunc(any<void>(), nullptr, &counter));
+    finish_pending();
+    if (counter != launches) found("host functions were lost");
+  }
+
   // With whatever is still queued on it: that is done first.
   void destroy_stream() {
     if (streams_.empty()) return;
     aclrtStream last = streams_.back();
     streams_.pop_back();
-    const bool reported = answered(aclrtDestroyStream(last)) != 0;
-    answered(aclrtDestroyStream(last));
+    const bool by_force = draw_.one_in(2);
+    const bool reported = answered(by_force ? aclrtDestroyStreamForce(last) : aclrtDestroyStream(last)) != 0;
+    answered(aclrtDestroyStreamForce(last));
     shared.leave(last);
     if (!reported) finish_pending();
     else pending_failed();

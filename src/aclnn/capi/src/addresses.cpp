@@ -120,7 +120,7 @@ aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
 
 aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
   return guarded("aclDestroyAclOpExecutor",
-                 [&] { return destroy(executors(), executor, "aclDestroyAclOpExecutor", "aclOpExecutor"); });
+                 [&] { return destroy(executors(), executor, "aclDestroyAclOpExecutor"); });
 }
 
 aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* address) {

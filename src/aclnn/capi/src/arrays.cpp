@@ -35,11 +35,10 @@ void* make_list(Table<Members>& table, const char* function, const Member* const
 
 // Destroys a list and those members that are still the objects it was made of: their handles say so.
 template <class Object>
-int destroy_list(Table<Members>& table, Table<Object>& members, const void* list, const char* function,
-                 const char* type) {
+int destroy_list(Table<Members>& table, Table<Object>& members, const void* list, const char* function) {
   return guarded(function, [&] {
     Members destroyed;
-    const int code = destroy(table, list, function, type, &destroyed);
+    const int code = destroy(table, list, function, &destroyed);
     for (const void* handle : destroyed.handles) {
       Object member;
       members.take(handle, &member);
@@ -49,14 +48,13 @@ int destroy_list(Table<Members>& table, Table<Object>& members, const void* list
 }
 
 template <class Object, class Count>
-int size_of(Table<Object>& table, const void* handle, uint64_t* size, const char* function, const char* type,
-            Count count) {
+int size_of(Table<Object>& table, const void* handle, uint64_t* size, const char* function, Count count) {
   return guarded(function, [&] {
     if (handle == nullptr || size == nullptr) {
       return fail_null(function, handle == nullptr ? "the array" : "size", ACLNN_ERR_PARAM_NULLPTR);
     }
     if (table.with(handle, [&](const Object& found) { *size = count(found); })) return 0;
-    return fail_not_live(function, "the argument", type, handle, ACLNN_ERR_PARAM_INVALID);
+    return fail_not_live(function, "the argument", table.type(), handle, ACLNN_ERR_PARAM_INVALID);
   });
 }
 
@@ -64,36 +62,6 @@ const auto count_values = [](const auto& array) { return array.values.size(); };
 const auto count_members = [](const Members& list) { return list.handles.size(); };
 
 }  // namespace
-
-Table<Scalar>& scalars() {
-  static auto* table = new Table<Scalar>(Kind::scalar);
-  return *table;
-}
-
-Table<Numbers>& int_arrays() {
-  static auto* table = new Table<Numbers>(Kind::int_array);
-  return *table;
-}
-
-Table<Numbers>& bool_arrays() {
-  static auto* table = new Table<Numbers>(Kind::bool_array);
-  return *table;
-}
-
-Table<Floats>& float_arrays() {
-  static auto* table = new Table<Floats>(Kind::float_array);
-  return *table;
-}
-
-Table<Members>& tensor_lists() {
-  static auto* table = new Table<Members>(Kind::tensor_list);
-  return *table;
-}
-
-Table<Members>& scalar_lists() {
-  static auto* table = new Table<Members>(Kind::scalar_list);
-  return *table;
-}
 
 }  // namespace aclnn_cpu
 
@@ -122,7 +90,7 @@ aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
 }
 
 aclnnStatus aclDestroyScalar(const aclScalar* scalar) {
-  return guarded("aclDestroyScalar", [&] { return destroy(scalars(), scalar, "aclDestroyScalar", "aclScalar"); });
+  return guarded("aclDestroyScalar", [&] { return destroy(scalars(), scalar, "aclDestroyScalar"); });
 }
 
 aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
@@ -134,11 +102,11 @@ aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
 
 aclnnStatus aclDestroyIntArray(const aclIntArray* array) {
   return guarded("aclDestroyIntArray",
-                 [&] { return destroy(int_arrays(), array, "aclDestroyIntArray", "aclIntArray"); });
+                 [&] { return destroy(int_arrays(), array, "aclDestroyIntArray"); });
 }
 
 aclnnStatus aclGetIntArraySize(const aclIntArray* array, uint64_t* size) {
-  return size_of(int_arrays(), array, size, "aclGetIntArraySize", "aclIntArray", count_values);
+  return size_of(int_arrays(), array, size, "aclGetIntArraySize", count_values);
 }
 
 aclBoolArray* aclCreateBoolArray(const bool* value, uint64_t size) {
@@ -153,11 +121,11 @@ aclBoolArray* aclCreateBoolArray(const bool* value, uint64_t size) {
 
 aclnnStatus aclDestroyBoolArray(const aclBoolArray* array) {
   return guarded("aclDestroyBoolArray",
-                 [&] { return destroy(bool_arrays(), array, "aclDestroyBoolArray", "aclBoolArray"); });
+                 [&] { return destroy(bool_arrays(), array, "aclDestroyBoolArray"); });
 }
 
 aclnnStatus aclGetBoolArraySize(const aclBoolArray* array, uint64_t* size) {
-  return size_of(bool_arrays(), array, size, "aclGetBoolArraySize", "aclBoolArray", count_values);
+  return size_of(bool_arrays(), array, size, "aclGetBoolArraySize", count_values);
 }
 
 aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size) {
@@ -169,11 +137,11 @@ aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size) {
 
 aclnnStatus aclDestroyFloatArray(const aclFloatArray* array) {
   return guarded("aclDestroyFloatArray",
-                 [&] { return destroy(float_arrays(), array, "aclDestroyFloatArray", "aclFloatArray"); });
+                 [&] { return destroy(float_arrays(), array, "aclDestroyFloatArray"); });
 }
 
 aclnnStatus aclGetFloatArraySize(const aclFloatArray* array, uint64_t* size) {
-  return size_of(float_arrays(), array, size, "aclGetFloatArraySize", "aclFloatArray", count_values);
+  return size_of(float_arrays(), array, size, "aclGetFloatArraySize", count_values);
 }
 
 aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size) {
@@ -184,11 +152,11 @@ aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size)
 }
 
 aclnnStatus aclDestroyTensorList(const aclTensorList* list) {
-  return destroy_list(tensor_lists(), tensors(), list, "aclDestroyTensorList", "aclTensorList");
+  return destroy_list(tensor_lists(), tensors(), list, "aclDestroyTensorList");
 }
 
 aclnnStatus aclGetTensorListSize(const aclTensorList* list, uint64_t* size) {
-  return size_of(tensor_lists(), list, size, "aclGetTensorListSize", "aclTensorList", count_members);
+  return size_of(tensor_lists(), list, size, "aclGetTensorListSize", count_members);
 }
 
 aclScalarList* aclCreateScalarList(const aclScalar* const* value, uint64_t size) {
@@ -199,11 +167,11 @@ aclScalarList* aclCreateScalarList(const aclScalar* const* value, uint64_t size)
 }
 
 aclnnStatus aclDestroyScalarList(const aclScalarList* list) {
-  return destroy_list(scalar_lists(), scalars(), list, "aclDestroyScalarList", "aclScalarList");
+  return destroy_list(scalar_lists(), scalars(), list, "aclDestroyScalarList");
 }
 
 aclnnStatus aclGetScalarListSize(const aclScalarList* list, uint64_t* size) {
-  return size_of(scalar_lists(), list, size, "aclGetScalarListSize", "aclScalarList", count_members);
+  return size_of(scalar_lists(), list, size, "aclGetScalarListSize", count_members);
 }
 
 }  // extern "C"

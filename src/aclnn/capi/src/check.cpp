@@ -13,9 +13,7 @@
 #include <mutex>
 #include <set>
 
-#include "executor.h"
-#include "objects.h"
-#include "stream.h"
+#include "object_tables.h"
 
 namespace aclnn_cpu {
 namespace {
@@ -51,12 +49,11 @@ std::string place_of(const void* code) {
   return info.dli_sname == nullptr ? place : readable(info.dli_sname) + " (" + place + ")";
 }
 
-void report_alive(const char* type, const std::vector<void*>& makers) {
+void report_alive(const Alive& alive) {
   std::map<const void*, size_t> by_maker;
-  for (const void* maker : makers) ++by_maker[maker];
+  for (const void* maker : alive.makers) ++by_maker[maker];
   for (const auto& [maker, count] : by_maker) {
-    if (maker == nullptr) continue;  // ours, not the program's
-    say(std::to_string(count) + " " + type + " made at " + place_of(maker) + " " + (count == 1 ? "was" : "were") +
+    say(std::to_string(count) + " " + alive.type + " made at " + place_of(maker) + " " + (count == 1 ? "was" : "were") +
         " not destroyed before aclFinalize.");
   }
 }
@@ -141,16 +138,7 @@ bool has_run(const void* executor) {
 
 void report_leaks() {
   if (!checking()) return;
-  report_alive("aclTensor", tensors().makers());
-  report_alive("aclTensorList", tensor_lists().makers());
-  report_alive("aclScalar", scalars().makers());
-  report_alive("aclScalarList", scalar_lists().makers());
-  report_alive("aclIntArray", int_arrays().makers());
-  report_alive("aclBoolArray", bool_arrays().makers());
-  report_alive("aclFloatArray", float_arrays().makers());
-  report_alive("aclOpExecutor", executors().makers());
-  report_alive("aclrtStream", streams().makers());
-  report_alive("aclrtEvent", events().makers());
+  for (const Alive& alive : alive_objects()) report_alive(alive);
   for (const Block& block : live_blocks()) {
     const char* kind = block.place == Place::device ? "device" : "host";
     say(text_of(block.size) + " bytes of " + kind + " memory allocated at " + place_of(block.maker) +
@@ -159,11 +147,3 @@ void report_leaks() {
 }
 
 }  // namespace aclnn_cpu
-
-using namespace aclnn_cpu;
-
-extern "C" size_t aclnn_cpu_live_objects() {
-  return tensors().alive() + tensor_lists().alive() + scalars().alive() + scalar_lists().alive() +
-         int_arrays().alive() + bool_arrays().alive() + float_arrays().alive() + executors().alive() +
-         streams().alive() + events().alive();
-}

@@ -52,6 +52,3 @@ bool has_run(const void* executor);
 void report_leaks();
 
 }  // namespace aclnn_cpu
-
-// How many objects, executors, streams and events are alive.
-extern "C" ACLNN_CPU_API size_t aclnn_cpu_live_objects(void);

@@ -3,26 +3,18 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 
 #include "acl/acl.h"
+#include "callbacks.h"
 #include "check.h"
-#include "facts.h"
+#include "dtype_tables.h"
 #include "recorded.h"
 
 namespace aclnn_cpu {
 namespace {
-
-struct Context {
-  int device = -1;
-  bool is_default = false;
-};
-
-Table<Context>& contexts() {
-  static auto* table = new Table<Context>(Kind::context);
-  return *table;
-}
 
 thread_local int thread_device = -1;
 thread_local void* thread_context = nullptr;
@@ -45,6 +37,36 @@ int no_such_context(const char* function, const void* context) {
 void* default_context(int device) {
   static void* const made[kDevices] = {contexts().insert({0, true}, nullptr), contexts().insert({1, true}, nullptr)};
   return made[device];
+}
+
+int reset_device(const char* function, int device) {
+  return guarded(function, [&] {
+    if (!exists(device)) return no_such_device(function, device);
+    if (const int refused = refuse_to_wait(function)) return refused;
+    Outcome first;
+    for (const auto& stream : working_streams(device)) {
+      Outcome outcome;
+      stream->synchronize(kForEver, &outcome);
+      if (first.ok()) first = outcome;
+    }
+    if (thread_device == device) {
+      thread_device = -1;
+      thread_context = nullptr;
+    }
+    return fail(first);
+  });
+}
+
+// The version, and its parts as text.
+void write_version(aclCANNPackageVersion* version) {
+  *version = {};
+  const auto write = [](char* place, size_t room, int number) { std::snprintf(place, room, "%d", number); };
+  write(version->majorVersion, sizeof version->majorVersion, ACLNN_CPU_VERSION_MAJOR);
+  write(version->minorVersion, sizeof version->minorVersion, ACLNN_CPU_VERSION_MINOR);
+  write(version->releaseVersion, sizeof version->releaseVersion, ACLNN_CPU_VERSION_PATCH);
+  write(version->patchVersion, sizeof version->patchVersion, 0);
+  std::snprintf(version->version, sizeof version->version, "%d.%d.%d", ACLNN_CPU_VERSION_MAJOR,
+                ACLNN_CPU_VERSION_MINOR, ACLNN_CPU_VERSION_PATCH);
 }
 
 std::shared_ptr<Stream>* default_streams() {
@@ -121,22 +143,9 @@ aclError aclrtSetDevice(int32_t deviceId) {
   });
 }
 
-aclError aclrtResetDevice(int32_t deviceId) {
-  return guarded("aclrtResetDevice", [&] {
-    if (!exists(deviceId)) return no_such_device("aclrtResetDevice", deviceId);
-    Outcome first;
-    for (const auto& stream : working_streams(deviceId)) {
-      Outcome outcome;
-      stream->synchronize(kForEver, &outcome);
-      if (first.ok()) first = outcome;
-    }
-    if (thread_device == deviceId) {
-      thread_device = -1;
-      thread_context = nullptr;
-    }
-    return fail(first);
-  });
-}
+aclError aclrtResetDevice(int32_t deviceId) { return reset_device("aclrtResetDevice", deviceId); }
+
+aclError aclrtResetDeviceForce(int32_t deviceId) { return reset_device("aclrtResetDeviceForce", deviceId); }
 
 aclError aclrtGetDevice(int32_t* deviceId) {
   return guarded("aclrtGetDevice", [&] {
@@ -178,6 +187,17 @@ aclError aclrtGetVersion(int32_t* majorVersion, int32_t* minorVersion, int32_t* 
     *majorVersion = ACLNN_CPU_VERSION_MAJOR;
     *minorVersion = ACLNN_CPU_VERSION_MINOR;
     *patchVersion = ACLNN_CPU_VERSION_PATCH;
+    return 0;
+  });
+}
+
+aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion* version) {
+  return guarded("aclsysGetCANNVersion", [&] {
+    if (version == nullptr) return fail_null("aclsysGetCANNVersion", "version");
+    if (name < ACL_PKG_NAME_CANN || name > ACL_PKG_NAME_DRIVER) {
+      return fail(ACL_ERROR_INVALID_PARAM, "aclsysGetCANNVersion: name is " + std::to_string(name) + "; it must be 0..7.");
+    }
+    write_version(version);
     return 0;
   });
 }

@@ -9,6 +9,11 @@ namespace aclnn_cpu {
 
 constexpr int kDevices = 2;
 
+struct Context {
+  int device = -1;
+  bool is_default = false;
+};
+
 // The device the thread has set; -1 if it has set none.
 int current_device();
 

@@ -84,28 +84,17 @@ std::vector<Use> uses_of(const Executor& executor, const std::vector<int64_t>& a
     if (part.is_empty || start == nullptr) continue;
     uses.push_back({start + part.low, start + part.high, part.name()});
   }
-  if (addresses[1] > 0) {
+  if (addresses[0] != 0 && addresses[1] > 0) {
     const auto* start = reinterpret_cast<const char*>(addresses[0]);
     uses.push_back({start, start + addresses[1], "workspace"});
   }
   return uses;
 }
 
-Outcome check_workspace(const Executor& executor, const void* workspace, uint64_t size) {
-  const uint64_t needed = executor.planned.workspace_size;
-  if (workspace == nullptr && size > 0) {
-    return {ACLNN_ERR_PARAM_NULLPTR,
-            std::string(executor.op.name) + ": workspace is null; " + text_of(needed) + " bytes are needed."};
-  }
-  if (size < needed) {
-    return {ACLNN_ERR_PARAM_INVALID, std::string(executor.op.name) + ": workspace has " + text_of(size) +
-                                         " bytes but phase 1 asked for " + text_of(needed) + "."};
-  }
-  if (size > UINTPTR_MAX / 2 - reinterpret_cast<uintptr_t>(workspace)) {
-    return {ACLNN_ERR_PARAM_INVALID, std::string(executor.op.name) + ": workspace has " + text_of(size) + " bytes at " +
-                                         text_of(workspace) + ", which no memory can hold; it must be memory."};
-  }
-  return {};
+// Whether a workspace is memory of the size that phase 1 asked for. Null is fine where none is needed, whatever its size.
+bool is_workspace(const void* workspace, uint64_t size, uint64_t needed) {
+  if (workspace == nullptr) return needed == 0;
+  return size >= needed && size <= UINTPTR_MAX / 2 - reinterpret_cast<uintptr_t>(workspace);
 }
 
 Outcome not_this_executor(const Operator& op, const void* handle, const Executor* found) {
@@ -119,19 +108,27 @@ Outcome not_this_executor(const Operator& op, const void* handle, const Executor
   return {ACLNN_ERR_INNER, std::string(op.name) + ": " + why + "."};
 }
 
+// The rules about workspace and addresses stand in the engine, with their sentences; here is only what is beyond doubt.
+Outcome ask_engine(const Executor& executor, const std::vector<int64_t>& addresses) {
+  return executor.engine->set_address(executor.planned.executor, {addresses.data(), addresses.size()});
+}
+
 // Everything phase 2 asks before it queues the work. Leaves the addresses to run on.
 Outcome prepare(Executor& executor, void* workspace, uint64_t size, std::vector<int64_t>* addresses) {
   if (executor.has_run && !executor.repeatable) return not_this_executor(executor.op, nullptr, nullptr);
-  Outcome outcome = check_workspace(executor, workspace, size);
-  if (!outcome.ok()) return outcome;
   *addresses = addresses_of(executor, workspace, size);
+  Outcome outcome;
+  if (!is_workspace(workspace, size, executor.planned.workspace_size)) {
+    outcome = ask_engine(executor, *addresses);
+    if (!outcome.ok()) return outcome;
+  }
   if (checking()) {
     outcome = check_reach(executor.op.name, uses_of(executor, *addresses));
     if (!outcome.ok()) return outcome;
   }
   if (*addresses == executor.accepted) return {};
   if (!are_fine(executor, *addresses)) {
-    outcome = executor.engine->set_address(executor.planned.executor, {addresses->data(), addresses->size()});
+    outcome = ask_engine(executor, *addresses);
     if (!outcome.ok()) return outcome;
   }
   if (executor.repeatable) executor.accepted = *addresses;
@@ -164,11 +161,6 @@ std::string Part::name() const {
 
 Executor::~Executor() {
   if (planned.executor != nullptr) engine->destroy(planned.executor);
-}
-
-Table<std::shared_ptr<Executor>>& executors() {
-  static auto* table = new Table<std::shared_ptr<Executor>>(Kind::executor);
-  return *table;
 }
 
 std::shared_ptr<Executor> find_executor(const void* handle) {

@@ -9,7 +9,7 @@
 #include "aclnn/acl_meta.h"
 #include "engine.h"
 #include "lifecycle.h"
-#include "table.h"
+#include "object_tables.h"
 
 namespace aclnn_cpu {
 
@@ -65,8 +65,6 @@ class Executor : public ForkMark {
 
   std::mutex one_at_a_time;
 };
-
-Table<std::shared_ptr<Executor>>& executors();
 
 std::shared_ptr<Executor> find_executor(const void* handle);
 

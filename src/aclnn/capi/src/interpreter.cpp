@@ -157,7 +157,8 @@ void start(void* library, const Python& python, const Environment& environment) 
   set_flag(library, "Py_NoUserSiteDirectory");
   set_flag(library, "Py_UTF8Mode");
   const std::string locale = std::setlocale(LC_CTYPE, nullptr);
-  python.set_program_name(python.decode_locale(environment.executable.c_str(), nullptr));
+  static const wchar_t* const name = python.decode_locale(environment.executable.c_str(), nullptr);  // Python keeps it
+  python.set_program_name(name);
   python.initialize(0);
   std::setlocale(LC_CTYPE, locale.c_str());
 }

@@ -9,12 +9,12 @@
 #include <cstdlib>
 #include <thread>
 
+#include "callbacks.h"
 #include "check.h"
 #include "devices.h"
 #include "memory.h"
-#include "reports.h"
+#include "object_tables.h"
 #include "stream.h"
-#include "table.h"
 
 namespace aclnn_cpu {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "acl/acl.h"
-#include "facts.h"
+#include "dtype_tables.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "check.h"
 #include "errors.h"
 #include "small.h"
-#include "table.h"
+#include "object_tables.h"
 
 namespace aclnn_cpu {
 
@@ -42,29 +42,21 @@ struct Members {
   std::vector<const void*> handles;
 };
 
-Table<Tensor>& tensors();
-Table<Scalar>& scalars();
-Table<Numbers>& int_arrays();
-Table<Numbers>& bool_arrays();
-Table<Floats>& float_arrays();
-Table<Members>& tensor_lists();
-Table<Members>& scalar_lists();
-
 // Destroys what a handle stands for. Null and what is already destroyed are fine; what never was one of ours is not.
 template <class Object>
-int destroy(Table<Object>& table, const void* handle, const char* function, const char* type, Object* destroyed) {
+int destroy(Table<Object>& table, const void* handle, const char* function, Object* destroyed) {
   if (handle == nullptr || table.take(handle, destroyed)) return 0;
   if (table.standing(handle) == Standing::foreign) {
-    return fail_not_live(function, "the argument", type, handle, ACLNN_ERR_PARAM_INVALID);
+    return fail_not_live(function, "the argument", table.type(), handle, ACLNN_ERR_PARAM_INVALID);
   }
-  if (checking()) say(std::string(function) + ": this " + type + " was already destroyed.");
+  if (checking()) say(std::string(function) + ": this " + table.type() + " was already destroyed.");
   return 0;
 }
 
 template <class Object>
-int destroy(Table<Object>& table, const void* handle, const char* function, const char* type) {
+int destroy(Table<Object>& table, const void* handle, const char* function) {
   Object destroyed;
-  return destroy(table, handle, function, type, &destroyed);
+  return destroy(table, handle, function, &destroyed);
 }
 
 }  // namespace aclnn_cpu

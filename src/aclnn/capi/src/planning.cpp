@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "facts.h"
+#include "dtype_tables.h"
 #include "lifecycle.h"
 
 namespace aclnn_cpu {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 
+#include "callbacks.h"
 #include "devices.h"
 #include "interpreter.h"
 #include "lifecycle.h"
-#include "reports.h"
 
 namespace aclnn_cpu {
 namespace {
@@ -72,7 +72,7 @@ Outcome Stream::refusal() const {
 }
 
 bool Stream::may_wait() const {
-  return !pthread_equal(worker_, pthread_self()) && !runs_callbacks(static_cast<uint64_t>(pthread_self()));
+  return !inside_host_function() && !runs_callbacks(static_cast<uint64_t>(pthread_self()));
 }
 
 void Stream::wait_for_room(std::unique_lock<std::mutex>& hold) {
@@ -186,11 +186,6 @@ void Stream::work() {
   }
 }
 
-Table<std::shared_ptr<Stream>>& streams() {
-  static auto* table = new Table<std::shared_ptr<Stream>>(Kind::stream);
-  return *table;
-}
-
 std::mutex& stream_registry_lock() { return lock_of_the_registry; }
 
 std::shared_ptr<Stream> find_stream(const void* handle, const char* function, int code) {
@@ -262,11 +257,6 @@ bool Event::completed_at(Deadline* when) {
   if (announced_ == 0 || completed_ < announced_) return false;
   if (when != nullptr) *when = when_;
   return true;
-}
-
-Table<std::shared_ptr<Event>>& events() {
-  static auto* table = new Table<std::shared_ptr<Event>>(Kind::event);
-  return *table;
 }
 
 }  // namespace aclnn_cpu

@@ -13,7 +13,7 @@
 
 #include "errors.h"
 #include "lifecycle.h"
-#include "table.h"
+#include "object_tables.h"
 
 namespace aclnn_cpu {
 
@@ -76,8 +76,6 @@ class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
 
 constexpr Deadline kForEver = Deadline::max();
 
-Table<std::shared_ptr<Stream>>& streams();
-
 // The stream of a handle: null is the default stream of the current device. Null result: the handle is not live or from
 // before a fork, and `function` has failed with `code`.
 std::shared_ptr<Stream> find_stream(const void* handle, const char* function, int code);
@@ -110,7 +108,5 @@ class Event : public ForkMark {
   uint64_t announced_ = 0, completed_ = 0;
   Deadline when_{};
 };
-
-Table<std::shared_ptr<Event>>& events();
 
 }  // namespace aclnn_cpu

@@ -1,7 +1,7 @@
 // The public functions of streams and events.
 #include "acl/acl.h"
+#include "callbacks.h"
 #include "devices.h"
-#include "reports.h"
 #include "stream.h"
 
 using namespace aclnn_cpu;
@@ -42,21 +42,49 @@ std::shared_ptr<Event> find_event(const void* handle, const char* function, cons
 
 // Destroying null is an error for these two; destroying twice is not.
 template <class Object>
-int take(Table<Object>& table, const void* handle, const char* function, const char* argument, const char* type,
-         Object* taken) {
+int take(Table<Object>& table, const void* handle, const char* function, const char* argument, Object* taken) {
   if (handle == nullptr) return fail_null(function, argument);
   if (table.take(handle, taken) || table.standing(handle) == Standing::gone) return 0;
-  return fail_not_live(function, argument, type, handle, ACL_ERROR_INVALID_PARAM);
+  return fail_not_live(function, argument, table.type(), handle, ACL_ERROR_INVALID_PARAM);
 }
 
 int synchronize(const char* function, aclrtStream handle, Deadline deadline, int milliseconds) {
   return guarded(function, [&] {
+    if (const int refused = refuse_to_wait(function)) return refused;
     const auto stream = find_stream(handle, function, ACL_ERROR_INVALID_PARAM);
     if (!stream) return static_cast<int>(ACL_ERROR_INVALID_PARAM);
     Outcome outcome;
     if (stream->synchronize(deadline, &outcome)) return fail(outcome);
     return fail(ACL_ERROR_FAILURE, std::string(function) + ": the stream still has work after " +
                                        std::to_string(milliseconds) + " ms.");
+  });
+}
+
+// Finishes what is queued: others may wait for events among it, and memory of the program goes with it.
+int destroy_stream(const char* function, aclrtStream stream) {
+  return guarded(function, [&] {
+    if (const int refused = refuse_to_wait(function)) return refused;
+    std::shared_ptr<Stream> taken;
+    const int code = take(streams(), stream, function, "stream", &taken);
+    if (!taken) return code;
+    if (taken->is_orphan()) return 0;
+    const bool would_wait_for_itself = taken->subscriber() == static_cast<uint64_t>(pthread_self());
+    if (would_wait_for_itself) end_subscription(*taken);
+    const Outcome outcome = taken->end();
+    end_subscription(*taken);
+    return fail(outcome);
+  });
+}
+
+// Writes whether the latest recording was reached, in the numbers of one of the two enumerations.
+template <class Status>
+int query_event(const char* function, aclrtEvent event, Status* status, Status complete, Status not_ready) {
+  return guarded(function, [&] {
+    if (status == nullptr) return fail_null(function, "status");
+    const auto found = find_event(event, function);
+    if (!found) return static_cast<int>(ACL_ERROR_INVALID_PARAM);
+    *status = found->completed_at(nullptr) ? complete : not_ready;
+    return 0;
   });
 }
 
@@ -72,19 +100,9 @@ aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t, uint32_t) {
   return make_stream("aclrtCreateStreamWithConfig", stream, __builtin_return_address(0));
 }
 
-aclError aclrtDestroyStream(aclrtStream stream) {
-  return guarded("aclrtDestroyStream", [&] {
-    std::shared_ptr<Stream> taken;
-    const int code = take(streams(), stream, "aclrtDestroyStream", "stream", "aclrtStream", &taken);
-    if (!taken) return code;
-    if (taken->is_orphan()) return 0;
-    const bool would_wait_for_itself = taken->subscriber() == static_cast<uint64_t>(pthread_self());
-    if (would_wait_for_itself) end_subscription(*taken);
-    const Outcome outcome = taken->end();
-    end_subscription(*taken);
-    return fail(outcome);
-  });
-}
+aclError aclrtDestroyStream(aclrtStream stream) { return destroy_stream("aclrtDestroyStream", stream); }
+
+aclError aclrtDestroyStreamForce(aclrtStream stream) { return destroy_stream("aclrtDestroyStreamForce", stream); }
 
 aclError aclrtSynchronizeStream(aclrtStream stream) {
   return synchronize("aclrtSynchronizeStream", stream, kForEver, -1);
@@ -108,6 +126,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
 
 aclError aclrtSynchronizeDevice() {
   return guarded("aclrtSynchronizeDevice", [&] {
+    if (const int refused = refuse_to_wait("aclrtSynchronizeDevice")) return refused;
     Outcome first;
     for (const auto& stream : working_streams(device_in_use("aclrtSynchronizeDevice"))) {
       Outcome outcome;
@@ -126,10 +145,14 @@ aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t) {
   return make_event("aclrtCreateEventWithFlag", event, __builtin_return_address(0));
 }
 
+aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t) {
+  return make_event("aclrtCreateEventExWithFlag", event, __builtin_return_address(0));
+}
+
 aclError aclrtDestroyEvent(aclrtEvent event) {
   return guarded("aclrtDestroyEvent", [&] {
     std::shared_ptr<Event> taken;
-    return take(events(), event, "aclrtDestroyEvent", "event", "aclrtEvent", &taken);
+    return take(events(), event, "aclrtDestroyEvent", "event", &taken);
   });
 }
 
@@ -169,6 +192,7 @@ aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
 
 aclError aclrtSynchronizeEvent(aclrtEvent event) {
   return guarded("aclrtSynchronizeEvent", [&] {
+    if (const int refused = refuse_to_wait("aclrtSynchronizeEvent")) return refused;
     const auto found = find_event(event, "aclrtSynchronizeEvent");
     if (!found) return static_cast<int>(ACL_ERROR_INVALID_PARAM);
     found->wait_for(found->announced());
@@ -176,15 +200,13 @@ aclError aclrtSynchronizeEvent(aclrtEvent event) {
   });
 }
 
+aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status) {
+  return query_event("aclrtQueryEvent", event, status, ACL_EVENT_STATUS_COMPLETE, ACL_EVENT_STATUS_NOT_READY);
+}
+
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status) {
-  return guarded("aclrtQueryEventStatus", [&] {
-    if (status == nullptr) return fail_null("aclrtQueryEventStatus", "status");
-    const auto found = find_event(event, "aclrtQueryEventStatus");
-    if (!found) return static_cast<int>(ACL_ERROR_INVALID_PARAM);
-    const bool reached = found->completed_at(nullptr);
-    *status = reached ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
-    return 0;
-  });
+  return query_event("aclrtQueryEventStatus", event, status, ACL_EVENT_RECORDED_STATUS_COMPLETE,
+                     ACL_EVENT_RECORDED_STATUS_NOT_READY);
 }
 
 aclError aclrtEventElapsedTime(float* milliseconds, aclrtEvent start, aclrtEvent end) {

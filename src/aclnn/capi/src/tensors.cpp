@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "acl/acl.h"
-#include "facts.h"
+#include "dtype_tables.h"
 #include "objects.h"
 
 namespace aclnn_cpu {
@@ -103,11 +103,6 @@ void hand_out(const int64_t* values, size_t count, int64_t** result, uint64_t* n
 
 }  // namespace
 
-Table<Tensor>& tensors() {
-  static auto* table = new Table<Tensor>(Kind::tensor);
-  return *table;
-}
-
 }  // namespace aclnn_cpu
 
 using namespace aclnn_cpu;
@@ -139,7 +134,7 @@ aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t v
 }
 
 aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
-  return guarded("aclDestroyTensor", [&] { return destroy(tensors(), tensor, "aclDestroyTensor", "aclTensor"); });
+  return guarded("aclDestroyTensor", [&] { return destroy(tensors(), tensor, "aclDestroyTensor"); });
 }
 
 aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum) {

@@ -78,6 +78,7 @@ class SameDtype(Pair):
 class RankIn(Rule):
     arg: str
     ranks: tuple[int, ...]
+    also: Bilingual | None = None
     stage: Stage = Stage.RANK
     en = "{arg} has rank {rank} (shape {shape}); it must be {expected}"
     zh = "{arg}的维数是{rank}（shape为{shape}）；应为{expected}"
@@ -92,8 +93,9 @@ class RankIn(Rule):
 
     def doc_words(self) -> Words:
         low, high = min(self.ranks), max(self.ranks)
-        is_run = len(self.ranks) > 3
-        return {"arg": self.arg, "expected": f"{low}..{high}" if is_run else Choice(self.ranks)}
+        if len(self.ranks) > 3:
+            return {"arg": self.arg, "expected": f"{low}..{high}"}
+        return {"arg": self.arg, "expected": Choice((*self.ranks, *((self.also,) if self.also else ())))}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,25 @@ typedef enum aclrtEventRecordedStatus ACLNN_CPU_INT {
   ACL_EVENT_RECORDED_STATUS_COMPLETE = 1
 } aclrtEventRecordedStatus;
 
+typedef enum aclrtEventStatus ACLNN_CPU_INT {
+  ACL_EVENT_STATUS_COMPLETE = 0,
+  ACL_EVENT_STATUS_NOT_READY = 1,
+  ACL_EVENT_STATUS_RESERVED = 2
+} aclrtEventStatus;
+
+typedef enum aclrtEventWaitStatus ACLNN_CPU_INT {
+  ACL_EVENT_WAIT_STATUS_COMPLETE = 0,
+  ACL_EVENT_WAIT_STATUS_NOT_READY = 1,
+  ACL_EVENT_WAIT_STATUS_RESERVED = 0xFFFF
+} aclrtEventWaitStatus;
+
+// Flags of events and streams. All are taken; none changes what an event or a stream does here.
+#define ACL_EVENT_SYNC 0x00000001U
+#define ACL_EVENT_CAPTURE_STREAM_PROGRESS 0x00000002U
+#define ACL_EVENT_TIME_LINE 0x00000008U
+#define ACL_STREAM_FAST_LAUNCH 0x00000001U
+#define ACL_STREAM_FAST_SYNC 0x00000002U
+
 typedef enum aclrtMemcpyKind ACLNN_CPU_INT {
   ACL_MEMCPY_HOST_TO_HOST = 0,
   ACL_MEMCPY_HOST_TO_DEVICE = 1,
@@ -38,6 +57,7 @@ typedef enum aclrtMemAttr ACLNN_CPU_INT { ACL_DDR_MEM = 0, ACL_HBM_MEM = 1 } acl
 typedef enum aclrtCallbackBlockType ACLNN_CPU_INT { ACL_CALLBACK_NO_BLOCK = 0, ACL_CALLBACK_BLOCK = 1 } aclrtCallbackBlockType;
 
 typedef void (*aclrtCallback)(void* userData);
+typedef void (*aclrtHostFunc)(void* userData);
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,6 +66,7 @@ extern "C" {
 // Devices and contexts. The current device and context belong to the calling thread.
 ACLNN_CPU_API aclError aclrtSetDevice(int32_t deviceId);
 ACLNN_CPU_API aclError aclrtResetDevice(int32_t deviceId);
+ACLNN_CPU_API aclError aclrtResetDeviceForce(int32_t deviceId);
 ACLNN_CPU_API aclError aclrtGetDevice(int32_t* deviceId);
 ACLNN_CPU_API aclError aclrtGetDeviceCount(uint32_t* count);
 ACLNN_CPU_API const char* aclrtGetSocName(void);
@@ -61,6 +82,7 @@ ACLNN_CPU_API aclError aclrtGetCurrentContext(aclrtContext* context);
 ACLNN_CPU_API aclError aclrtCreateStream(aclrtStream* stream);
 ACLNN_CPU_API aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uint32_t flag);
 ACLNN_CPU_API aclError aclrtDestroyStream(aclrtStream stream);
+ACLNN_CPU_API aclError aclrtDestroyStreamForce(aclrtStream stream);
 ACLNN_CPU_API aclError aclrtSynchronizeStream(aclrtStream stream);
 ACLNN_CPU_API aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeoutMs);
 ACLNN_CPU_API aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status);
@@ -70,9 +92,11 @@ ACLNN_CPU_API aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event
 // Events.
 ACLNN_CPU_API aclError aclrtCreateEvent(aclrtEvent* event);
 ACLNN_CPU_API aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t flag);
+ACLNN_CPU_API aclError aclrtCreateEventExWithFlag(aclrtEvent* event, uint32_t flag);
 ACLNN_CPU_API aclError aclrtDestroyEvent(aclrtEvent event);
 ACLNN_CPU_API aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
 ACLNN_CPU_API aclError aclrtSynchronizeEvent(aclrtEvent event);
+ACLNN_CPU_API aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus* status);
 ACLNN_CPU_API aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus* status);
 ACLNN_CPU_API aclError aclrtEventElapsedTime(float* milliseconds, aclrtEvent start, aclrtEvent end);
 
@@ -97,6 +121,10 @@ ACLNN_CPU_API aclError aclrtLaunchCallback(aclrtCallback function, void* userDat
 ACLNN_CPU_API aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream);
 ACLNN_CPU_API aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream);
 ACLNN_CPU_API aclError aclrtProcessReport(int32_t timeoutMs);
+
+// Host functions: the stream's own thread runs one, in its place among the work. It may start work, but not wait for
+// streams, events or devices: its own stream waits for it.
+ACLNN_CPU_API aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc function, void* userData);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@
 
 namespace aclnn_cpu {
 
-// Bytes of one element; 0 for a type that does not exist.
+// Bytes of one element; 0 for a type that does not exist, or whose elements share bytes.
 inline size_t itemsize_of(int dtype) {
   switch (dtype) {
     case 0: return 4;
@@ -28,6 +28,8 @@ inline size_t itemsize_of(int dtype) {
     case 34: return 1;
     case 35: return 1;
     case 36: return 1;
+    case 33: return 4;
+    case 37: return 1;
     default: return 0;
   }
 }

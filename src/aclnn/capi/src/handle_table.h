@@ -13,21 +13,9 @@
 #include <utility>
 #include <vector>
 
-namespace aclnn_cpu {
+#include "object_kinds.h"
 
-enum class Kind : uint8_t {
-  tensor = 1,
-  tensor_list,
-  scalar,
-  scalar_list,
-  int_array,
-  bool_array,
-  float_array,
-  executor,
-  stream,
-  event,
-  context,
-};
+namespace aclnn_cpu {
 
 // What a pointer is to a table.
 enum class Standing { live, gone, foreign };
@@ -69,9 +57,13 @@ struct Handle {
 template <class Object>
 class Table {
  public:
-  explicit Table(Kind kind) : kind_(kind) {}
+  Table(Kind kind, const char* type) : kind_(kind), type_(type) {}
 
-  // The handle of a new object; throws when there is no memory for it. `maker` is the code address that asked.
+  // The name of its objects in sentences.
+  const char* type() const { return type_; }
+
+  // The handle of a new object; throws when there is no memory for it. `maker` is the code address that asked; null for
+  // what is ours, which never counts as alive.
   void* insert(Object object, void* maker) {
     const unsigned shard = shard_of_this_thread();
     std::lock_guard<std::mutex> hold(shard_lock(shard));
@@ -83,7 +75,7 @@ class Table {
     home.first_unused = slot.next_unused;
     slot.live = true;
     slot.maker = maker;
-    ++home.alive;
+    if (maker != nullptr) ++home.alive;
     return Handle{kind_, shard, index, slot.generation}.pointer();
   }
 
@@ -110,7 +102,7 @@ class Table {
     slot->object = Object();
     slot->live = false;
     Shard& home = shards_[handle.shard];
-    --home.alive;
+    if (slot->maker != nullptr) --home.alive;
     if (++slot->generation == Handle::kGenerations) return true;  // a slot whose generations are used up rests
     slot->next_unused = home.first_unused;
     home.first_unused = handle.slot;
@@ -143,7 +135,7 @@ class Table {
       std::lock_guard<std::mutex> hold(shard_lock(shard));
       Shard& home = shards_[shard];
       for (uint32_t index = 0; index < home.slots(); ++index) {
-        if (home.at(index).live) found.push_back(home.at(index).maker);
+        if (home.at(index).live && home.at(index).maker != nullptr) found.push_back(home.at(index).maker);
       }
     }
     return found;
@@ -185,7 +177,8 @@ class Table {
     return slot.live && slot.generation == handle.generation ? &slot : nullptr;
   }
 
-  Kind kind_;
+  const Kind kind_;
+  const char* const type_;
   Shard shards_[kShards];
 };
 

@@ -10,7 +10,7 @@ extern "C" {
 
 // An LSTM over whole sequences, with what its backward needs.
 //
-//   input (in): The input sequences, [T, B, I], or [B, T, I] if batchFirst.
+//   input (in): The input sequences, [T, B, I], or [B, T, I] if batchFirst; with batchSizes also [T·B, I].
 //   params (in): Weights and biases, per layer and direction: w_ih, w_hh, then b_ih, b_hh if hasBias; rows i, f, g, o.
 //   hx (in, may be null): The initial state: h0 and c0, [L·D, B, H] each, at index layer·D + direction; null is zeros.
 //   batchSizes (in, may be null): How many sequences take part in each step, [T], not increasing; null: all of them.

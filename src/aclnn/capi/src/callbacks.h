@@ -11,6 +11,10 @@ namespace aclnn_cpu {
 // Whether a thread runs callbacks: streams may wait for it, so it must not wait for streams to have room.
 bool runs_callbacks(uint64_t thread);
 
+// Whether the calling thread is inside a host function: whatever waits is then refused with a code, else 0.
+bool inside_host_function();
+int refuse_to_wait(const char* function);
+
 // Ends the subscription to a stream, if there is one; callbacks that were not run yet are dropped.
 void end_subscription(Stream& stream);
 

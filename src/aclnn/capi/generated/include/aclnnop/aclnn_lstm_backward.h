@@ -10,7 +10,7 @@ extern "C" {
 
 // Gradient of an LSTM: of its input, its initial state and its parameters.
 //
-//   input (in): The input sequences, [T, B, I], or [B, T, I] if batchFirst.
+//   input (in): The input sequences, [T, B, I], or [B, T, I] if batchFirst; with batchSizesOptional also [T·B, I].
 //   hx (in): The initial state: h0 and c0, [L·D, B, H] each, at index layer·D + direction.
 //   params (in): Weights and biases, per layer and direction: w_ih, w_hh, then b_ih, b_hh if hasBias; rows i, f, g, o.
 //   dy (in): Gradient of the top layer's output, laid out as input, forward half first.

@@ -1,7 +1,10 @@
-// Host callbacks: a stream hands them over, the thread that subscribed runs them inside aclrtProcessReport.
-#include "reports.h"
+// Host callbacks: a stream hands them over, the thread that subscribed runs them inside aclrtProcessReport. Host functions:
+// a stream runs them itself.
+#include "callbacks.h"
 
+#include <cxxabi.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -121,7 +124,43 @@ class Settling {
   const ForkMark mark_;
 };
 
+thread_local bool is_inside_host_function = false;
+
+struct InsideHostFunction {
+  InsideHostFunction() { is_inside_host_function = true; }
+  ~InsideHostFunction() { is_inside_host_function = false; }
+};
+
+Outcome threw(const std::string& what) {
+  return {ACL_ERROR_INTERNAL_ERROR, "aclrtLaunchHostFunc: the function threw " + what + "."};
+}
+
+Outcome call_on_worker(aclrtHostFunc function, void* user_data) {
+  const InsideHostFunction inside;
+  const ForkMark mark;
+  Outcome outcome;
+  try {
+    function(user_data);
+  } catch (const abi::__forced_unwind&) {
+    throw;
+  } catch (const std::exception& error) {
+    outcome = threw(std::string("an exception: ") + error.what());
+  } catch (...) {
+    outcome = threw("something that is no std::exception");
+  }
+  if (mark.is_orphan()) _exit(0);  // it forked: the child has this thread alone, and it ends here
+  return outcome;
+}
+
 }  // namespace
+
+bool inside_host_function() { return is_inside_host_function; }
+
+int refuse_to_wait(const char* function) {
+  if (!is_inside_host_function) return 0;
+  return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+              std::string(function) + ": a host function cannot wait; the stream that runs it waits for its end.");
+}
 
 bool runs_callbacks(uint64_t thread) { return mailbox_of(thread) != nullptr; }
 
@@ -181,6 +220,15 @@ aclError aclrtLaunchCallback(aclrtCallback function, void* userData, aclrtCallba
     auto report = std::make_shared<Report>(Report{function, userData});
     const bool wait = blockType == ACL_CALLBACK_BLOCK;
     return fail(found->submit([=] { return deliver(mailbox, report, wait); }));
+  });
+}
+
+aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc function, void* userData) {
+  return guarded("aclrtLaunchHostFunc", [&] {
+    if (function == nullptr) return fail_null("aclrtLaunchHostFunc", "function");
+    const auto found = find_stream(stream, "aclrtLaunchHostFunc", ACL_ERROR_INVALID_PARAM);
+    if (!found) return static_cast<int>(ACL_ERROR_INVALID_PARAM);
+    return fail(found->submit([=] { return call_on_worker(function, userData); }));
   });
 }
 

@@ -1,4 +1,4 @@
-#include "table.h"
+#include "handle_table.h"
 
 #include <atomic>
 #include <type_traits>
