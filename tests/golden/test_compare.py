@@ -16,8 +16,8 @@ from aclnn.base.product import CPU
 from aclnn.base.tolerance import allowed_error
 from aclnn.contract.cases import Case
 from aclnn.golden.compare import compare
-from aclnn.golden.sound import truths
-from aclnn.golden.standards import STANDARDS
+from aclnn.golden.judge.sound import truths
+from aclnn.golden.judge.standards import STANDARDS
 from tests.golden.planting import Planted, planted, report_of
 
 

@@ -11,15 +11,15 @@ from rich.console import Console
 
 from aclnn import ops
 from aclnn.base.status import invalid
+from aclnn.cases.table import parse
 from aclnn.cli.describe import Lang
 from aclnn.cli.files import given_arguments
 from aclnn.cli.screen import say
 from aclnn.golden.compare import compare as compare_
-from aclnn.golden.report import check_suffix
+from aclnn.golden.judge.standards import STANDARDS
 from aclnn.golden.result import Comparison
-from aclnn.golden.standards import STANDARDS
-from aclnn.golden.table import parse
-from aclnn.golden.terminal import WIDTH, as_text, render
+from aclnn.golden.show.files import check_suffix
+from aclnn.golden.show.terminal import WIDTH, as_text, render
 
 Out = Annotated[
     list[Path] | None,

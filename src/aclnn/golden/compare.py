@@ -13,19 +13,20 @@ from aclnn.base.dtype import FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import ALLOW_DOWN_PRECISION, USE_HF32
 from aclnn.base.status import AclnnError, invalid, ours
-from aclnn.golden import containers, standards
-from aclnn.golden.blocks import Pair
-from aclnn.golden.casefile import LoadedCase
-from aclnn.golden.explain import Wrong, explain
-from aclnn.golden.hypotheses import computed_as
-from aclnn.golden.load import Hand, Subject, subjects
-from aclnn.golden.metrics import Measured, measure
-from aclnn.golden.places import map_of, where
+from aclnn.golden.judge import standards
+from aclnn.golden.judge.blocks import Pair
+from aclnn.golden.judge.metrics import Measured, measure
+from aclnn.golden.judge.slices import worst_slice
+from aclnn.golden.judge.sound import Truth, truths
+from aclnn.golden.judge.standards import Standard
+from aclnn.golden.read import containers
+from aclnn.golden.read.casefile import LoadedCase
+from aclnn.golden.read.load import Hand, Subject, subjects
 from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, Comparison, OutputReport, disagreement
-from aclnn.golden.slices import worst_slice
-from aclnn.golden.sound import Truth, truths
-from aclnn.golden.standards import Standard
 from aclnn.golden.texts import Text, many
+from aclnn.golden.why.explain import Wrong, explain
+from aclnn.golden.why.hypotheses import computed_as
+from aclnn.golden.why.places import map_of, where
 
 _NAN_FOR_INF = ("Lstm", "ThnnFusedLstmCell")  # whose documents say that Inf in gives NaN out
 

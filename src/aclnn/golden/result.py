@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from aclnn.base.geometry import Array
 from aclnn.base.text import visible
 from aclnn.golden import exits
-from aclnn.golden.blocks import Miss
-from aclnn.golden.metrics import Measured
-from aclnn.golden.standards import Criterion, Rule, Standard
+from aclnn.golden.judge.blocks import Miss
+from aclnn.golden.judge.metrics import Measured
+from aclnn.golden.judge.slices import Slice
+from aclnn.golden.judge.standards import Criterion, Rule, Standard
 from aclnn.golden.texts import Text, many, percent
+from aclnn.golden.why.explain import Hint
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -26,24 +27,6 @@ STATUS = {
     SKIPPED: Text("skipped", "跳过"),
     ERROR: Text("error", "错误"),
 }
-
-
-class Hint(NamedTuple):
-    """What went wrong, and what recomputing under that assumption showed."""
-
-    key: str
-    says: Text
-    proof: Text
-
-
-@dataclass(frozen=True)
-class Slice:
-    """The plane through the worst element: the error of each cell in units of the allowed one."""
-
-    axes: tuple[int, int]
-    through: tuple[int, ...]  # the worst element
-    window: tuple[slice, slice]  # the part of the plane that is shown
-    cells: Array  # the largest ratio in each cell
 
 
 @dataclass
@@ -164,17 +147,17 @@ class Comparison:
 
     def save(self, path: str | Path, lang: str = "en") -> list[Path]:
         """Writes a report: .html, .csv, .json, .xml (JUnit) or .xlsx; a folder gets the first four."""
-        from aclnn.golden.report import save
+        from aclnn.golden.show.files import save
 
         return save(self, Path(path), lang)
 
     def __rich__(self) -> Group:
-        from aclnn.golden.terminal import render
+        from aclnn.golden.show.terminal import render
 
         return render(self)
 
     def __str__(self) -> str:
-        from aclnn.golden.terminal import as_text
+        from aclnn.golden.show.terminal import as_text
 
         return as_text(self)
 
