@@ -51,6 +51,11 @@ class OutputReport:
     notes: tuple[Text, ...] = ()
     slice: Slice | None = None
     code: int = 0  # of an error: the return code that it came with
+    order: int = 0  # of a call in a dump: its place in the order of execution …
+    kind: str = ""  # … what torch calls it …
+    line: str = ""  # … the user's line that made it …
+    code_line: str = ""
+    inherits: str = ""  # … and the earlier call whose wrong output it reads
 
     def __post_init__(self) -> None:
         self.case, self.output = visible(self.case), visible(self.output)  # names that others chose

@@ -94,7 +94,8 @@ class Measured:
 
     def summary(self) -> Summary:
         return Summary(
-            self.count, self.in_tolerance, self.max_abs, self.mean_rel, self.max_rel, self.cosine, self.same_bits
+            *(self.count, self.in_tolerance, self.max_abs, self.mean_rel, self.max_rel),
+            *(self.cosine, self.same_bits, self.misses),
         )
 
     def width(self, axis: int) -> int:

@@ -29,6 +29,7 @@ class Summary:
     max_rel: float
     cosine: float
     same_bits: int
+    misses: int = 0  # elements beyond what rounding can explain
 
     @property
     def share(self) -> float:
@@ -150,7 +151,23 @@ def _binary(row: str, numbers: tuple[float, ...]) -> Rule:
     return Rule("binary", row, 0.0, 0.0, criteria)
 
 
+def _sound(row: str, numbers: tuple[float, ...]) -> Rule:
+    rtol, atol, _ = numbers
+
+    def criteria(s: Summary) -> tuple[Criterion, ...]:
+        have = f"{s.misses:,}"
+        return (Criterion(not s.misses, Text(f"beyond rounding {have}, must be 0", f"超出舍入误差{have}个，要求为0")),)
+
+    return Rule("sound", row, rtol, atol, criteria)
+
+
 _CLOSE = (1e-5, 1e-8)
+_MIXED = {
+    "float16": (2**-9, 2**-9, 1e-1),
+    "bfloat16": (2**-6, 2**-6, 1.0),
+    "float32": (2**-10, 2**-16, 1e-2),
+    "hf32": (2**-9, 2**-10, 1e-1),
+}
 _PRACTICE = Text("practice of operator testers on Ascend", "昇腾算子测试实践")
 _OURS = Text("this project", "本项目")
 
@@ -165,12 +182,7 @@ STANDARDS: dict[str, Standard] = {
             ),
             _PRACTICE,
             "2026-11",
-            {
-                "float16": (2**-9, 2**-9, 1e-1),
-                "bfloat16": (2**-6, 2**-6, 1.0),
-                "float32": (2**-10, 2**-16, 1e-2),
-                "hf32": (2**-9, 2**-10, 1e-1),
-            },
+            _MIXED,
             _mixed,
         ),
         Standard(
@@ -215,6 +227,19 @@ STANDARDS: dict[str, Standard] = {
             "2026-11",
             {"any": ()},
             _binary,
+        ),
+        Standard(
+            "sound",
+            Text(
+                "every element within what rounding can explain: (8 + √K)·u·Σ|terms| for a sum of K terms, u the unit "
+                "of float32, and half a unit of the result's type",
+                "每个元素都在舍入误差可解释的范围内：K项求和为(8 + √K)·u·Σ|terms|，u为float32的单位，"
+                "另加结果类型的半个单位",
+            ),
+            _OURS,
+            "2026-11",
+            _MIXED,
+            _sound,
         ),
     )
 }

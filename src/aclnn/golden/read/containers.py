@@ -21,7 +21,7 @@ from aclnn.base.dtype import BFLOAT16, DType
 from aclnn.base.files import whole_file
 from aclnn.base.geometry import Array
 from aclnn.base.status import invalid
-from aclnn.golden.read import gate
+from aclnn.golden.read import gate, pt
 from aclnn.golden.read.gate import Archive, Opened
 
 CASE_KEY = "__case__"  # where a file keeps the JSON text that describes its case
@@ -199,40 +199,11 @@ def brief(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-# .pt: only tensors, by PyTorch's own restricted reader. .bin: bytes whose meaning stands elsewhere.
+# .pt: only tensors, in pt.py. .bin: bytes whose meaning stands elsewhere.
 
 
 def _read_pt(source: Opened) -> Contents:
-    try:
-        import torch
-    except ImportError:
-        raise invalid(
-            f"{source.path} needs PyTorch to be read; install it, or save .npz or .safetensors instead."
-        ) from None
-    if any(not gate.is_stored(member) for member in Archive(source).members):
-        raise ValueError("it has packed members, which torch.save never makes")
-    source.file.seek(0)
-    try:
-        found = torch.load(source.file, map_location="cpu", weights_only=True)
-    except OSError:
-        raise
-    except Exception as error:  # the unpickler has its own errors, whose text tells people how to run foreign code
-        refused = "pickl" in type(error).__name__.lower()
-        ours = "it holds Python objects other than tensors, which are never loaded"
-        raise ValueError(ours if refused else gate.first_line(error)) from None
-    named = found if isinstance(found, dict) else {source.path.stem: found}
-    return Contents({str(name): _from_torch(source, name, value) for name, value in named.items()})
-
-
-def _from_torch(source: Opened, name: object, value: Any) -> Array:
-    from aclnn.base.adopt import adopt, is_torch_tensor
-
-    if not is_torch_tensor(value):
-        raise ValueError(f"{name} is a {type(value).__name__}, not a tensor")
-    view = adopt(value, str(name)).view
-    assert view is not None
-    gate.refuse_repeats(source.path, str(name), view.shape, source.size // view.itemsize)
-    return view
+    return Contents(pt.read(source))
 
 
 def _read_bin(source: Opened) -> Contents:

@@ -141,6 +141,12 @@ def is_missing(path: Path) -> bool:
         return not path.exists()
 
 
+def is_inside(path: Path, folder: Path) -> bool:
+    """Whether a path, whatever links are on the way, stays below a folder."""
+    with refusals(path):
+        return path.resolve().is_relative_to(folder.resolve())
+
+
 def entries(path: Path) -> list[Path]:
     """What is in a folder, by name."""
     with refusals(path), os.scandir(path) as found:
