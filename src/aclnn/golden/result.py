@@ -55,7 +55,8 @@ class OutputReport:
     kind: str = ""  # … what torch calls it …
     line: str = ""  # … the user's line that made it …
     code_line: str = ""
-    inherits: str = ""  # … and the earlier call whose wrong output it reads
+    inherits: str = ""  # … the earlier call whose wrong output it reads …
+    also: Measured | None = None  # … and how far a third party's result is from what it must be
 
     def __post_init__(self) -> None:
         self.case, self.output = visible(self.case), visible(self.output)  # names that others chose

@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 from aclnn.base.files import whole_file
 from aclnn.base.status import invalid
 from aclnn.base.text import cell
-from aclnn.golden.judge.metrics import Measured
 from aclnn.golden.result import ERROR, FAIL, SKIPPED, Comparison, OutputReport
 from aclnn.golden.show import page
+from aclnn.golden.show.columns import row
 
 _IN_FOLDER = ("report.html", "report.csv", "report.json", "report.xml")
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -43,57 +43,20 @@ def check_suffix(path: Path) -> None:
         raise invalid(f"{path} has the suffix {path.suffix!r}; a report is one of {', '.join(_WRITERS)}, or a folder.")
 
 
-def row(report: OutputReport) -> dict[str, Any]:
-    """One output in one line: the columns of csv and xlsx."""
-    found = report.measured
-    head = {
-        "case": report.case,
-        "operator": report.operator or "",
-        "output": report.output,
-        "verdict": report.status,
-        "sound": {True: "yes", False: "no", None: "not known"}[report.sound] if found or report.missing else "",
-        "standard": report.rule.standard if report.rule else "",
-        "row": report.rule.row if report.rule else "",
-        "golden": report.golden if found else "",
-        "dtype": report.dtype,
-        "shape": "x".join(map(str, report.shape)),
-    }
-    said = [report.why.en] if report.why else []
-    said += [c.text.en for c in report.criteria if not c.holds]
-    said += [t.en for t in (*report.places, *report.notes)]
-    said += [f"{h.says.en} ({h.proof.en})" for h in report.hints]
-    return {**head, **(_numbers(found) if found else dict.fromkeys(_NUMBERS, "")), "remarks": "; ".join(said)}
-
-
-_NUMBERS = (
-    *("elements", "in_tolerance", "max_abs", "mean_abs", "max_rel", "mean_rel", "rmse", "cosine", "effective_bits"),
-    *("nan_target", "nan_golden", "inf_target", "inf_golden", "special_misses", "documented", "misses"),
-    *("worst_index", "worst_target", "worst_golden", "worst_ratio"),
-)
-
-
-def _numbers(found: Measured) -> dict[str, Any]:
-    worst = found.worst
-    values = (
-        *(found.count, found.in_tolerance, found.max_abs, found.mean_abs, found.max_rel, found.mean_rel),
-        *(found.rmse, found.cosine, found.effective_bits),
-        *(found.nan_target, found.nan_golden, found.inf_target, found.inf_golden),
-        *(found.special_misses, found.documented, found.misses),
-        " ".join(map(str, worst.index)) if worst else "",
-        *((worst.target, worst.golden, worst.ratio) if worst else ("", "", "")),
-    )
-    return dict(zip(_NUMBERS, values, strict=True))
-
-
 def _cells(report: OutputReport) -> dict[str, Any]:
     """A row as spreadsheets get it; in xlsx a text is no formula anyway, until someone edits or exports it."""
     return {name: cell(value) for name, value in row(report).items()}
 
 
+def _heads(rows: list[dict[str, Any]]) -> list[str]:
+    """Every column that any row has."""
+    return list(dict.fromkeys(head for row in rows for head in row)) or ["case"]
+
+
 def _save_csv(found: Comparison, file: BinaryIO, lang: str) -> None:
     rows = [_cells(r) for r in found.reports]
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, rows[0] if rows else ["case"])
+    writer = csv.DictWriter(text, _heads(rows))
     writer.writeheader()
     writer.writerows(rows)
     file.write(text.getvalue().encode())
@@ -178,7 +141,8 @@ def _save_xlsx(found: Comparison, file: BinaryIO, lang: str) -> None:
     book = Workbook(write_only=True)
     sheet = book.create_sheet("compare")
     rows = [_cells(r) for r in found.reports]
-    for cells in [list(rows[0]) if rows else ["case"], *(list(r.values()) for r in rows)]:
+    heads = _heads(rows)
+    for cells in [heads, *([r.get(head, "") for head in heads] for r in rows)]:
         made = []
         for value in cells:
             made_cell = WriteOnlyCell(sheet, _NOT_IN_XML.sub("�", str(value)) if _is_text(value) else value)

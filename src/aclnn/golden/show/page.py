@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from html import escape
 from importlib import resources
 from string import Template
@@ -10,33 +9,19 @@ from string import Template
 from aclnn._version import __version__
 from aclnn.golden.result import FAIL, PASS, STATUS, Comparison, OutputReport, miss_sentence
 from aclnn.golden.show import pictures
+from aclnn.golden.show.columns import PAGE, SOUND
+from aclnn.golden.show.columns import shown as columns
 from aclnn.golden.show.terminal import next_step
-from aclnn.golden.texts import Text, number, percent
+from aclnn.golden.texts import Text, number
 
 _SHOWN = 50  # outputs with pictures; the table has all of them
 _LISTED = 10  # misses listed for each
 
-_HEAD = (
-    Text("case", "用例"),
-    Text("output", "输出"),
-    Text("verdict", "判定"),
-    Text("sound", "可信"),
-    Text("in tolerance", "容差内"),
-    Text("max abs", "最大绝对"),
-    Text("mean abs", "平均绝对"),
-    Text("max rel", "最大相对"),
-    Text("mean rel", "平均相对"),
-    Text("RMSE", "RMSE"),
-    Text("cosine", "余弦"),
-    Text("bits", "有效位"),
-    Text("misses", "超差数"),
-    Text("error / allowed", "误差/允许"),
-)
+_HEAD = (Text("case", "用例"), Text("output", "输出"), Text("verdict", "判定"), Text("sound", "可信"))
 _STRIPS = Text(
     "by axis: the worst error at each index; bars: how many elements there are beyond rounding",
     "各轴：每个位置的最大误差；柱：该位置超出舍入误差的元素个数",
 )
-_SOUND = {True: Text("yes", "是"), False: Text("no", "否"), None: Text("not known", "未知")}
 
 
 def render(found: Comparison, lang: str = "en") -> str:
@@ -46,7 +31,7 @@ def render(found: Comparison, lang: str = "en") -> str:
     return template.substitute(
         lang="zh" if lang == "zh" else "en",
         verdict=_badge("verdict", verdict, STATUS[verdict]),
-        sound=_badge("sound", {True: "pass", False: "fail", None: "skipped"}[found.sound], _SOUND[found.sound]),
+        sound=_badge("sound", {True: "pass", False: "fail", None: "skipped"}[found.sound], SOUND[found.sound]),
         standard=_both(_standard(found)),
         table=_table(found),
         legend=pictures.legend(),
@@ -83,7 +68,8 @@ def _rest(count: int) -> Text:
 
 
 def _table(found: Comparison) -> str:
-    head = "".join(f"<th>{_both(name)}</th>" for name in _HEAD)
+    names = (*_HEAD, *(metric.head for metric in columns(PAGE)))
+    head = "".join(f"<th>{_both(name)}</th>" for name in names)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(_row(r) for r in found.reports)}</tbody></table>"
 
 
@@ -93,12 +79,9 @@ def _row(report: OutputReport) -> str:
     cells = [escape(report.case), escape(report.output), badge]
     if found is None:
         why = _both(report.why) if report.why else ""
-        return f'<tr>{"".join(f"<td>{c}</td>" for c in cells)}<td colspan="11">{why}</td></tr>'
-    bits = _both(Text("all", "全部")) if math.isinf(found.effective_bits) else f"{found.effective_bits:.1f}"
-    cells += [_both(_SOUND[report.sound]), percent(found.in_tolerance, found.count) if found.count else "-"]
-    values = (found.max_abs, found.mean_abs, found.max_rel, found.mean_rel, found.rmse)
-    cells += [*(number(v) for v in values), f"{found.cosine:.6f}", bits, f"{found.misses:,}"]
-    cells.append(number(found.worst.ratio) if found.worst else "0")
+        return f'<tr>{"".join(f"<td>{c}</td>" for c in cells)}<td colspan="{1 + len(columns(PAGE))}">{why}</td></tr>'
+    numbers = (metric.cell(found) for metric in columns(PAGE))
+    cells += [_both(SOUND[report.sound]), *(_both(n) if isinstance(n, Text) else n for n in numbers)]
     return f"<tr>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 
 from rich.cells import cell_len
 from rich.console import Console, Group
@@ -11,7 +10,8 @@ from rich.markup import escape
 from rich.text import Text as Styled
 
 from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, STATUS, Comparison, OutputReport, miss_sentence
-from aclnn.golden.texts import many, number, percent
+from aclnn.golden.show.columns import SOUND, TERMINAL, shown
+from aclnn.golden.texts import Text, many, number
 
 WIDTH = 100
 _ROWS = 40  # outputs in the table
@@ -53,24 +53,21 @@ def _answers(found: Comparison, lang: str) -> tuple[str, str]:
     return verdict, sound
 
 
-_HEAD = {
-    "en": ("output", "verdict", "sound", "in tol.", "max abs", "max rel", "cosine", "bits", "err/allowed"),
-    "zh": ("输出", "判定", "可信", "容差内", "最大绝对", "最大相对", "余弦", "有效位", "误差/允许"),
-}
+_HEAD = (Text("output", "输出"), Text("verdict", "判定"), Text("sound", "可信"))
 
 
 def _table(found: Comparison, lang: str) -> list[Styled]:
     """One line per output, under the name of its case if there are several; too long a name has its own line."""
-    shown = found.reports[:_ROWS]
+    rows = found.reports[:_ROWS]
     many_cases = len({r.case for r in found.reports}) > 1
-    names = [f"  {r.output or '-'}" if many_cases else r.output or r.case for r in shown]
-    cells = [(STATUS[r.status].say(lang), *_numbers(r, lang)) for r in shown]
-    head = _HEAD[lang]
+    names = [f"  {r.output or '-'}" if many_cases else r.output or r.case for r in rows]
+    cells = [(STATUS[r.status].say(lang), *_numbers(r, lang)) for r in rows]
+    head = tuple(t.say(lang) for t in (*_HEAD, *(metric.head for metric in shown(TERMINAL))))
     widths = [max(map(cell_len, column)) for column in zip(head[1:], *cells, strict=True)]
     room = min(WIDTH - sum(widths) - 2 * len(widths), max(map(cell_len, (head[0], *names))))
     lines = [Styled(_line(head[0], head[1:], room, widths), "bold")]
     case = None
-    for report, name, row in zip(shown, names, cells, strict=True):
+    for report, name, row in zip(rows, names, cells, strict=True):
         if many_cases and report.case != case:
             case = report.case
             lines.append(Styled(case, "bold"))
@@ -104,21 +101,12 @@ def _rest(found: Comparison, lang: str) -> list[Styled]:
 
 
 def _numbers(report: OutputReport, lang: str) -> tuple[str, ...]:
-    found = report.measured
-    words = {"en": ("yes", "no", "?"), "zh": ("是", "否", "？")}[lang]
+    found, metrics = report.measured, shown(TERMINAL)
     if found is None:
-        return (words[1] if report.missing else "-",) + ("-",) * 6
-    bits = ("all" if lang == "en" else "全部") if math.isinf(found.effective_bits) else f"{found.effective_bits:.1f}"
-    worst = number(found.worst.ratio) if found.worst else "0"
-    return (
-        {True: words[0], False: words[1], None: words[2]}[report.sound],
-        percent(found.in_tolerance, found.count) if found.count else "-",
-        number(found.max_abs),
-        number(found.max_rel),
-        f"{found.cosine:.5f}",
-        bits,
-        worst,
-    )
+        return (SOUND[False].say(lang) if report.missing else "-",) + ("-",) * len(metrics)
+    sound = {"en": "?", "zh": "？"}[lang] if report.sound is None else SOUND[report.sound].say(lang)
+    cells = (metric.cell(found) for metric in metrics)
+    return sound, *(cell.say(lang) if isinstance(cell, Text) else cell for cell in cells)
 
 
 def _details(report: OutputReport, lang: str) -> list[str]:
