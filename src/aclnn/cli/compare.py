@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,12 +14,14 @@ from aclnn.base.status import invalid
 from aclnn.cases.table import parse
 from aclnn.cli.describe import Lang
 from aclnn.cli.files import given_arguments
+from aclnn.cli.progress import told
 from aclnn.cli.screen import say
 from aclnn.golden.compare import compare as compare_
 from aclnn.golden.judge.standards import STANDARDS
-from aclnn.golden.result import Comparison
+from aclnn.golden.result import Comparison, DumpComparison
 from aclnn.golden.show.files import check_suffix
 from aclnn.golden.show.terminal import WIDTH, as_text, render
+from aclnn.golden.steps import Work, parsed_shard
 
 Out = Annotated[
     list[Path] | None,
@@ -40,7 +42,10 @@ def compare(
         Path | None, typer.Option("-gp", "--golden", help="A golden to compare with; without it one is computed.")
     ] = None,
     out: Out = None,
-    standard: Annotated[str, typer.Option(help=f"The accuracy standard: {', '.join(STANDARDS)}.")] = "mixed",
+    standard: Annotated[
+        str | None,
+        typer.Option(help=f"The accuracy standard: {', '.join(STANDARDS)}. Default: mixed; of a dump: sound."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="The exit code follows soundness, not the standard.")
     ] = False,
@@ -56,6 +61,13 @@ def compare(
     product: Annotated[str | None, typer.Option(help="The product to check against.")] = None,
     hints: Annotated[bool, typer.Option(help="Find out why a wrong result is wrong.")] = True,
     only: Only = None,
+    hf32: Annotated[str, typer.Option(help="Of a dump: whether float32 may be HF32: auto, yes or no.")] = "auto",
+    attributes: Annotated[
+        Path | None, typer.Option(help="Of a dump: a JSON file with what it does not say of modules.")
+    ] = None,
+    also: Annotated[Path | None, typer.Option(help="Of a dump: a third party's dump to stand beside it.")] = None,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Of a dump: processes that share its calls.")] = 1,
+    shard: Annotated[str, typer.Option(help="Of a dump: only a part of its calls, such as 2/8.")] = "1/1",
     lang: Annotated[Lang, typer.Option("--lang", help="Language: en or zh.")] = Lang.en,
 ) -> None:
     """Compares an NPU result with the float64 reference of its own inputs, or with a golden.
@@ -71,7 +83,10 @@ def compare(
     arguments = given_arguments(ops.find(op), arg or []) if op else {}
     sizes = None if shape is None else _sizes(shape)
     said = partial(compare_, op=op, arguments=arguments, product=product, shape=sizes)
-    found = said(target, golden, dtype, standard, hints=hints, only=only or None)
+    with told(lang) as tell:
+        work = Work(jobs, parsed_shard(shard), tell)
+        of_dumps: dict[str, Any] = {"hf32": hf32, "attributes": attributes, "also": also, "work": work}
+        found = said(target, golden, dtype, standard, hints=hints, only=only or None, **of_dumps)
     for path in out or ():
         for written in found.save(path, lang.value):
             say(f"report: {written}" if lang is Lang.en else f"报告：{written}")
@@ -82,7 +97,8 @@ def compare(
 def _show(found: Comparison, lang: Lang) -> None:
     console = Console()
     if console.is_terminal:
-        console.print(render(found, lang.value), width=min(console.width, WIDTH))
+        width = console.width if isinstance(found, DumpComparison) else min(console.width, WIDTH)
+        console.print(render(found, lang.value, width), width=width)
     else:
         say(as_text(found, lang.value))
 

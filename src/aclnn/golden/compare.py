@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, invalid, ours
+from aclnn.golden.dumps import AUTO, NO, YES, Asked
 from aclnn.golden.judge import standards
 from aclnn.golden.judge.blocks import Pair
 from aclnn.golden.judge.sound import Truth, truths
@@ -19,9 +21,13 @@ from aclnn.golden.judge.standards import Standard
 from aclnn.golden.outputs import explain_outputs, judge_output
 from aclnn.golden.read import containers
 from aclnn.golden.read.load import Hand, Subject, subjects
+from aclnn.golden.read.msprobe.attributes import attributes_from
+from aclnn.golden.read.msprobe.dump import find
 from aclnn.golden.result import ERROR, FAIL, SKIPPED, Comparison, OutputReport
+from aclnn.golden.steps import Work, compare_dumps
 from aclnn.golden.texts import Text
 
+ONE_AFTER_ANOTHER = Work()
 _NAN_FOR_INF = ("Lstm", "ThnnFusedLstmCell")  # whose documents say that Inf in gives NaN out
 
 
@@ -29,7 +35,7 @@ def compare(
     target: Any,
     golden: Any = None,
     dtype: Any = None,
-    standard: str = "mixed",
+    standard: str | None = None,
     *,
     op: str | None = None,
     arguments: Mapping[str, Any] | None = None,
@@ -37,18 +43,29 @@ def compare(
     shape: Sequence[int] | None = None,
     hints: bool = True,
     only: Sequence[str] | None = None,
+    hf32: str = AUTO,
+    attributes: Any = None,
+    also: str | Path | None = None,
+    work: Work = ONE_AFTER_ANOTHER,
 ) -> Comparison:
     """Compares a target with a golden, or with the float64 reference of its own inputs.
 
-    target: a case file, a folder of dumps, a table of cases (paths), an array, or arrays by name.
+    target: a case file, a folder of case files, a dump of msprobe, a table of cases (paths), an array, or arrays by
+    name. Of a dump every call of ours is judged, in order of execution.
     golden: the same kinds; without it the golden is computed, which needs a case or `op` and `arguments`.
     dtype: the row of the standard (float16, bfloat16, float32, hf32); also what bare bytes are.
-    standard: mixed, mere-mare, thousandth, close, cosine or binary.
+    standard: mixed, mere-mare, thousandth, close, cosine, binary or sound; mixed is the default, and for dumps sound.
     shape: of bare bytes. hints: whether to find out why a wrong result is wrong.
     only: the outputs to compare. Without it all are that the call asks for, and one that is missing fails.
+    Of dumps alone: hf32 ("auto": where float32 does not explain a convolution, "yes", "no"), attributes (what a dump
+    does not say of modules, by name, or a file of it), also (a third party's dump), work (processes, shards, progress).
     """
-    chosen = standards.find(standard)
     row, element = _row(dtype)
+    folders = _dumps(target, golden, op)
+    if folders:
+        asked = Asked(standards.find(standard or "sound"), row, hints, _one_of(hf32), attributes_from(attributes))
+        return compare_dumps(Path(target), folders, asked, work, None if also is None else Path(also))
+    chosen = standards.find(standard or "mixed")
     hand = Hand(op, arguments or {}, product, element, None if shape is None else tuple(shape))
     reports: list[OutputReport] = []
     for subject in subjects(target, golden, hand):
@@ -60,6 +77,24 @@ def compare(
                 raise
             reports.append(_refused(subject, ours(error)))
     return Comparison(chosen, reports)
+
+
+def _dumps(target: Any, golden: Any, op: str | None) -> list[Path]:
+    """The dumps that a target stands for."""
+    if not isinstance(target, (str, Path)) or op is not None:
+        return []
+    found = find(Path(target))
+    if found and golden is not None:
+        raise invalid(
+            f"{target} is a dump, which is judged from its own inputs; give another dump as also, not as golden."
+        )
+    return found
+
+
+def _one_of(hf32: str) -> str:
+    if hf32 not in (AUTO, YES, NO):
+        raise invalid(f"hf32 is {hf32!r}; it must be {AUTO}, {YES} or {NO}.", "hf32")
+    return hf32
 
 
 def _refused(subject: Subject, error: AclnnError) -> OutputReport:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -240,8 +240,3 @@ def _autocast(found: list[Unit]) -> DType | None:
         if outputs and any(isinstance(r, Recorded) and r.dtype is FLOAT32 for r in listed):
             return outputs.pop()
     return None
-
-
-def judged(dump: Dump, asked: Asked, chosen: Mapping[str, Any] | None = None) -> Iterator[Judgement]:
-    judge = Judge(dump, asked)
-    yield from (judge.judge(unit) for unit in judge.units)

@@ -142,6 +142,11 @@ class Comparison:
         found = [(r, miss) for r in self.compared if r.measured for miss in r.measured.listed]
         return sorted(found, key=lambda pair: -pair[1].ratio)
 
+    def assert_right(self, strict: bool = False) -> None:
+        """Raises AssertionError with the whole report unless everything is right: for tests."""
+        if self.exit_code(strict) != exits.RIGHT:
+            raise AssertionError(f"the target is not right\n{self}")
+
     def exit_code(self, strict: bool = False) -> int:
         """0 right, 1 wrong, 2 could not be judged, 3 we failed; by the standard, or `strict`ly by soundness."""
         if any(r.sound is False if strict else r.status == FAIL for r in self.reports):
@@ -168,6 +173,58 @@ class Comparison:
         return as_text(self)
 
     __repr__ = __str__
+
+
+class CallRow(NamedTuple):
+    """One call of a dump with all its outputs."""
+
+    name: str
+    reports: tuple[OutputReport, ...]
+
+    @property
+    def first(self) -> OutputReport:
+        return self.reports[0]
+
+    @property
+    def is_wrong(self) -> bool:
+        return any(r.status in (FAIL, ERROR) for r in self.reports)
+
+    @property
+    def is_judged(self) -> bool:
+        return any(r.measured is not None for r in self.reports)
+
+    @property
+    def worst(self) -> OutputReport:
+        """The output that is furthest off; of a call that was not judged, what there is."""
+        return max(self.reports, key=lambda r: r.badness)
+
+
+@dataclass
+class DumpComparison(Comparison):
+    """The calls of a dump: the wrong ones first, all in order of execution."""
+
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        wrong = {r.case for r in self.reports if r.status in (FAIL, ERROR)}
+        self.reports.sort(key=lambda r: (r.case not in wrong, r.order))
+
+    @property
+    def calls(self) -> list[CallRow]:
+        rows: dict[str, list[OutputReport]] = {}
+        for report in self.reports:
+            rows.setdefault(report.case, []).append(report)
+        return [CallRow(name, tuple(found)) for name, found in rows.items()]
+
+    @property
+    def wrong(self) -> list[CallRow]:
+        """The wrong calls; the first is where to look."""
+        return [call for call in self.calls if call.is_wrong]
+
+    @property
+    def unjudged(self) -> list[OutputReport]:
+        """What could not be judged: whole calls, and outputs that are not in the dump."""
+        return [r for r in self.reports if r.status == SKIPPED]
 
 
 def miss_sentence(report: OutputReport) -> Text | None:

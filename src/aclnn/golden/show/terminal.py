@@ -9,7 +9,18 @@ from rich.console import Console, Group
 from rich.markup import escape
 from rich.text import Text as Styled
 
-from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, STATUS, Comparison, OutputReport, miss_sentence
+from aclnn.golden.result import (
+    ERROR,
+    FAIL,
+    PASS,
+    SKIPPED,
+    STATUS,
+    Comparison,
+    DumpComparison,
+    OutputReport,
+    miss_sentence,
+)
+from aclnn.golden.show import calls
 from aclnn.golden.show.columns import SOUND, TERMINAL, shown
 from aclnn.golden.texts import Text, many, number
 
@@ -26,7 +37,9 @@ def as_text(found: Comparison, lang: str = "en") -> str:
     return screen.getvalue().rstrip("\n")
 
 
-def render(found: Comparison, lang: str = "en") -> Group:
+def render(found: Comparison, lang: str = "en", width: int = WIDTH) -> Group:
+    if isinstance(found, DumpComparison):
+        return Group(_heading(found, lang), *calls.lines(found, lang, width), Styled(next_step(found, lang)))
     parts = [_heading(found, lang), *_table(found, lang), *_rest(found, lang)]
     wanting = [r for r in found.reports if r.status != PASS or not r.sound or r.notes]
     for report in wanting[:_SHOWN]:
@@ -152,6 +165,8 @@ def next_step(found: Comparison, lang: str = "en") -> str:
 
 
 def _next_step(found: Comparison) -> tuple[str, str]:
+    if isinstance(found, DumpComparison) and (found.wrong or not found.compared):
+        return _next_step_in_a_dump(found)
     if found.errors:
         first = found.errors[0]
         return f"repair the input {first.label!r}, then compare again", f"修正输入{first.label!r}后重新比对"
@@ -183,4 +198,18 @@ def _next_step(found: Comparison) -> tuple[str, str]:
     return (
         f"look at {where} first; -o report.html shows where the errors are",
         f"先查看{where}；-o report.html显示误差分布",
+    )
+
+
+def _next_step_in_a_dump(found: DumpComparison) -> tuple[str, str]:
+    if not found.wrong:
+        return (
+            "nothing could be judged; dump with task tensor and level mix",
+            "没有可判断的调用；请以task tensor、level mix采集",
+        )
+    first = found.wrong[0]
+    where = f" ({first.first.line})" if first.first.line else ""
+    return (
+        f"look at {first.name}{where} first; -o report.html shows where its errors are",
+        f"先查看{first.name}{where}；-o report.html显示其误差分布",
     )
