@@ -10,16 +10,17 @@ import typer
 from rich.console import Console
 
 from aclnn import ops
-from aclnn.base.status import invalid
+from aclnn.base.status import AclnnError, invalid
 from aclnn.cases.table import parse
 from aclnn.cli.describe import Lang
 from aclnn.cli.files import given_arguments
 from aclnn.cli.progress import told
-from aclnn.cli.screen import say
+from aclnn.cli.screen import complain, say
+from aclnn.golden import exits
 from aclnn.golden.compare import compare as compare_
 from aclnn.golden.judge.standards import STANDARDS
 from aclnn.golden.result import Comparison, DumpComparison
-from aclnn.golden.show.files import check_suffix
+from aclnn.golden.show.files import MissingPackageError, check_suffix
 from aclnn.golden.show.terminal import WIDTH, as_text, render
 from aclnn.golden.steps import Work, parsed_shard
 
@@ -87,11 +88,24 @@ def compare(
         work = Work(jobs, parsed_shard(shard), tell)
         of_dumps: dict[str, Any] = {"hf32": hf32, "attributes": attributes, "also": also, "work": work}
         found = said(target, golden, dtype, standard, hints=hints, only=only or None, **of_dumps)
-    for path in out or ():
-        for written in found.save(path, lang.value):
-            say(f"report: {written}" if lang is Lang.en else f"报告：{written}")
     _show(found, lang)
-    raise typer.Exit(found.exit_code(strict))
+    written = _written(found, out or [], lang)
+    raise typer.Exit(exits.worst([found.exit_code(strict), written]))
+
+
+def _written(found: Comparison, out: list[Path], lang: Lang) -> int:
+    """Writes the reports, each on its own; what cannot be written is said, and the verdict stands."""
+    codes = [exits.RIGHT]
+    for path in out:
+        try:
+            for written in found.save(path, lang.value):
+                say(f"report: {written}" if lang is Lang.en else f"报告：{written}")
+        except MissingPackageError as error:
+            complain(f"aclnn: {error}")
+        except AclnnError as error:
+            complain(f"aclnn: {error}")
+            codes.append(exits.of(error.code))
+    return exits.worst(codes)
 
 
 def _show(found: Comparison, lang: Lang) -> None:

@@ -147,7 +147,7 @@ def _described(call: CallRow, lang: str) -> Iterator[Styled]:
     first = call.first
     yield Styled.from_markup(f"\n[bold]{escape(call.name)}[/]  {escape(first.operator or '')}")
     if first.line:
-        yield Styled(f"  {first.line}: {first.code_line}")
+        yield Styled(f"  {first.line}: {first.code_line}", no_wrap=True, overflow="ellipsis")
     if first.inherits:
         yield Styled(f"  {inherited(first).say(lang)}")
     for report in call.reports:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from xml.etree import ElementTree
 
 from aclnn.base.files import whole_file
-from aclnn.base.status import invalid
+from aclnn.base.status import AclnnError, Status, invalid
 from aclnn.base.text import cell
 from aclnn.golden.result import ERROR, FAIL, SKIPPED, Comparison, OutputReport
 from aclnn.golden.show import page
@@ -21,6 +21,13 @@ from aclnn.golden.show.columns import row
 
 _IN_FOLDER = ("report.html", "report.csv", "report.json", "report.xml")
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class MissingPackageError(AclnnError):
+    """What a report needs is not installed: that costs the report, never the verdict."""
+
+    def __init__(self, message: str):
+        super().__init__(Status.ACLNN_ERR_PARAM_INVALID, message)
 
 
 def save(found: Comparison, path: Path, lang: str = "en") -> list[Path]:
@@ -137,7 +144,7 @@ def _save_xlsx(found: Comparison, file: BinaryIO, lang: str) -> None:
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
     except ImportError:
-        raise invalid("an .xlsx report needs openpyxl; install aclnn-cpu[report], or write .csv.") from None
+        raise MissingPackageError("an .xlsx report needs openpyxl; install aclnn-cpu[report], or write .csv.") from None
     book = Workbook(write_only=True)
     sheet = book.create_sheet("compare")
     rows = [_cells(r) for r in found.reports]

@@ -7,8 +7,8 @@ from importlib import resources
 from string import Template
 
 from aclnn._version import __version__
-from aclnn.golden.result import FAIL, PASS, STATUS, Comparison, OutputReport, miss_sentence
-from aclnn.golden.show import pictures
+from aclnn.golden.result import FAIL, PASS, STATUS, Comparison, DumpComparison, OutputReport, miss_sentence
+from aclnn.golden.show import dump_page, pictures
 from aclnn.golden.show.columns import PAGE, SOUND
 from aclnn.golden.show.columns import shown as columns
 from aclnn.golden.show.terminal import next_step
@@ -25,31 +25,41 @@ _STRIPS = Text(
 
 
 def render(found: Comparison, lang: str = "en") -> str:
+    if isinstance(found, DumpComparison):
+        return _filled(found, lang, **dump_page.parts(found, both, section))
+    shown = [r for r in found.reports if r.measured is not None or r.why is not None][:_SHOWN]
+    return _filled(
+        found,
+        lang,
+        table=_table(found),
+        sections="".join(section(r) for r in shown),
+        rest=both(_rest(len(found.reports) - len(shown))),
+    )
+
+
+def _filled(found: Comparison, lang: str, **parts: str) -> str:
     template = Template(resources.files("aclnn.golden.show").joinpath("page.html").read_text(encoding="utf-8"))
     verdict = PASS if found.passed else FAIL
-    shown = [r for r in found.reports if r.measured is not None or r.why is not None][:_SHOWN]
     return template.substitute(
         lang="zh" if lang == "zh" else "en",
         verdict=_badge("verdict", verdict, STATUS[verdict]),
         sound=_badge("sound", {True: "pass", False: "fail", None: "skipped"}[found.sound], SOUND[found.sound]),
-        standard=_both(_standard(found)),
-        table=_table(found),
+        standard=both(_standard(found)),
         legend=pictures.legend(),
-        sections="".join(_section(r) for r in shown),
-        rest=_both(_rest(len(found.reports) - len(shown))),
-        next=_both(Text(next_step(found).strip(), next_step(found, "zh").strip())),
+        **parts,
+        next=both(Text(next_step(found).strip(), next_step(found, "zh").strip())),
         version=escape(__version__),
     )
 
 
-def _both(text: Text) -> str:
+def both(text: Text) -> str:
     if text.en == text.zh:
         return escape(text.en)
     return f'<span class="en" lang="en">{escape(text.en)}</span><span class="zh" lang="zh">{escape(text.zh)}</span>'
 
 
 def _badge(identity: str, kind: str, text: Text) -> str:
-    return f'<b id="{identity}" class="badge {kind}">{_both(text)}</b>'
+    return f'<b id="{identity}" class="badge {kind}">{both(text)}</b>'
 
 
 def _standard(found: Comparison) -> Text:
@@ -69,34 +79,34 @@ def _rest(count: int) -> Text:
 
 def _table(found: Comparison) -> str:
     names = (*_HEAD, *(metric.head for metric in columns(PAGE)))
-    head = "".join(f"<th>{_both(name)}</th>" for name in names)
+    head = "".join(f"<th>{both(name)}</th>" for name in names)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(_row(r) for r in found.reports)}</tbody></table>"
 
 
 def _row(report: OutputReport) -> str:
     found = report.measured
-    badge = f'<b class="badge {report.status}">{_both(STATUS[report.status])}</b>'
+    badge = f'<b class="badge {report.status}">{both(STATUS[report.status])}</b>'
     cells = [escape(report.case), escape(report.output), badge]
     if found is None:
-        why = _both(report.why) if report.why else ""
+        why = both(report.why) if report.why else ""
         return f'<tr>{"".join(f"<td>{c}</td>" for c in cells)}<td colspan="{1 + len(columns(PAGE))}">{why}</td></tr>'
     numbers = (metric.cell(found) for metric in columns(PAGE))
-    cells += [_both(SOUND[report.sound]), *(_both(n) if isinstance(n, Text) else n for n in numbers)]
+    cells += [both(SOUND[report.sound]), *(both(n) if isinstance(n, Text) else n for n in numbers)]
     return f"<tr>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
 
 
-def _section(report: OutputReport) -> str:
+def section(report: OutputReport) -> str:
     found = report.measured
     opened = " open" if report.status != PASS or report.sound is not True else ""
     title = f"{escape(report.label)} <small>{escape(report.dtype)} {escape(str(list(report.shape)))}</small>"
-    badge = f'<b class="badge {report.status}">{_both(STATUS[report.status])}</b>'
-    parts = [f"<p>{_both(report.why)}</p>" if report.why else ""]
-    parts.append(_list("criteria", [f"{'✓' if c.holds else '✗'} {_both(c.text)}" for c in report.criteria]))
+    badge = f'<b class="badge {report.status}">{both(STATUS[report.status])}</b>'
+    parts = [f"<p>{both(report.why)}</p>" if report.why else ""]
+    parts.append(_list("criteria", [f"{'✓' if c.holds else '✗'} {both(c.text)}" for c in report.criteria]))
     said = miss_sentence(report)
-    parts.append(_list("places", [] if said is None else [_both(said)]))
-    parts.append(_list("notes", [_both(n) for n in report.notes]))
+    parts.append(_list("places", [] if said is None else [both(said)]))
+    parts.append(_list("notes", [both(n) for n in report.notes]))
     for hint in report.hints:
-        parts.append(f'<p class="hint"><b>{_both(hint.says)}</b><br>{_both(hint.proof)}</p>')
+        parts.append(f'<p class="hint"><b>{both(hint.says)}</b><br>{both(hint.proof)}</p>')
     if found is not None and found.count:
         parts += [_specials(report), _pictures(report), _misses(report)]
     return f'<details class="output"{opened}><summary>{badge} {title}</summary>{"".join(parts)}</details>'
@@ -114,19 +124,20 @@ def _specials(report: OutputReport) -> str:
         return ""
     en = "target NaN {:,} Inf {:,}; golden NaN {:,} Inf {:,}; {:,} do not agree".format(*counts)
     zh = "待测NaN {:,} Inf {:,}；标杆NaN {:,} Inf {:,}；不一致{:,}".format(*counts)
-    return f"<p>{_both(Text(en, zh))}</p>"
+    return f"<p>{both(Text(en, zh))}</p>"
 
 
 def _pictures(report: OutputReport) -> str:
     found = report.measured
     assert found is not None
     drawn = [(Text("error histogram", "误差直方图"), pictures.histogram(found))]
-    drawn.append((_STRIPS, pictures.strips(found, report.axes)))
+    if found.strips:
+        drawn.append((_STRIPS, pictures.strips(found, report.axes)))
     if report.slice is not None:
         others = list(report.slice.through)
         name = Text(f"slice through the worst element {others}", f"最差元素{others}所在切片")
         drawn.append((name, pictures.heatmap(report.slice, report.axes)))
-    figures = (f"<figure><figcaption>{_both(name)}</figcaption>{svg}</figure>" for name, svg in drawn if svg)
+    figures = (f"<figure><figcaption>{both(name)}</figcaption>{svg}</figure>" for name, svg in drawn if svg)
     return f'<div class="pictures">{"".join(figures)}</div>'
 
 
@@ -141,7 +152,7 @@ def _misses(report: OutputReport) -> str:
         Text("golden", "标杆"),
         Text("error / allowed", "误差/允许"),
     )
-    head = "".join(f"<th>{_both(n)}</th>" for n in names)
+    head = "".join(f"<th>{both(n)}</th>" for n in names)
     rows = "".join(
         f"<tr><td>{list(m.index)}</td><td>{m.target!r}</td><td>{m.golden!r}</td><td>{number(m.ratio)}</td></tr>"
         for m in found.listed[:_LISTED]
@@ -150,4 +161,4 @@ def _misses(report: OutputReport) -> str:
         f"{min(_LISTED, len(found.listed))} worst of {found.misses:,} elements beyond rounding",
         f"{found.misses:,}个超出舍入误差的元素中最差的{min(_LISTED, len(found.listed))}个",
     )
-    return f'<table class="misses"><caption>{_both(caption)}</caption><tr>{head}</tr>{rows}</table>'
+    return f'<table class="misses"><caption>{both(caption)}</caption><tr>{head}</tr>{rows}</table>'

@@ -16,6 +16,7 @@ from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.texts import Text, percent
 
 _MOST = 0.9  # of the misses must be in one place …
+_HARDLY = 1.25  # times the shortest run is hardly longer: of an even spread, nine tenths are 1.11 times as short
 _SMALL = 0.5  # … that is no more than this part of the output …
 _LUCK = 1e-4  # … and would gather so many by chance no more often than this
 
@@ -195,13 +196,17 @@ def _candidates(found: Measured, places: Map) -> Iterator[Found]:
 
 
 def _densest(counts: Array, misses: int) -> tuple[int, int]:
-    """The shortest run of neighbouring parts that holds most of the misses."""
+    """The shortest run of neighbouring parts that holds most of the misses, or all of them if that is hardly longer."""
     sums = np.concatenate([[0], np.cumsum(counts)])
     ends = np.searchsorted(sums, sums[:-1] + math.ceil(_MOST * misses))  # first end with enough inside
     starts = np.arange(len(counts))
     lengths = np.where(ends <= len(counts), ends - starts, len(counts) + 1)
     first = int(lengths.argmin())
     last = int(ends[first]) - 1
+    touched = np.flatnonzero(counts)
+    whole = int(touched[0]), int(touched[-1])
+    if whole[1] - whole[0] + 1 <= _HARDLY * (last - first + 1):
+        return whole
     while first < last and counts[first] == 0:
         first += 1
     return first, last
@@ -211,14 +216,22 @@ def _named(division: Division, first: int, last: int, parts: int) -> Text:
     name = division.name
     if division.labels:
         labels = division.labels[first : last + 1]
-        return Text(f"in {name.en} {' and '.join(labels)}", f"在{'、'.join(labels)}{name.zh}")
+        return Text(
+            f"in {name.en}{'s' if first < last else ''} {' and '.join(labels)}", f"在{'、'.join(labels)}{name.zh}"
+        )
+    if name.en.startswith("axis "):  # nobody knows what its positions are called
+        span = f"{first}" if first == last else f"{first} to {last}"
+        return Text(f"at {span} of {name.en}", f"在{name.zh}的{span.replace(' to ', '到')}")
     if first == last:
         if name is _TIME and last == parts - 1:
             return Text("in the last time step", "在最后一个时间步")
         if name is _TIME and first == 0:
             return Text("in the first time step", "在第一个时间步")
         return Text(f"in {name.en} {first}", f"在{name.zh}{first}")
-    return Text(f"in {name.en}s {first} to {last}", f"在{name.zh}{first}到{last}")
+    return Text(f"in {_PLURALS.get(name.en, f'{name.en}s')} {first} to {last}", f"在{name.zh}{first}到{last}")
+
+
+_PLURALS = {"batch": "batches", "depth": "depths", "layer and direction": "layers and directions"}
 
 
 def _say(found: Measured, place: Found) -> Text:

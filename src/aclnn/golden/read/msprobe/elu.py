@@ -23,6 +23,11 @@ _LOST = Unjudged(
     "it was computed in place, and its input is overwritten in the dump", "它是原地计算的，dump中的输入已被覆盖"
 )
 
+_COPY = Unjudged(
+    "it was computed in place, and then the dump has the gradient of a copy of its result",
+    "它是原地计算的，dump中是其输出副本的梯度",
+)
+
 
 def prepared(unit: Unit, attributes: dict[str, Any]) -> Prepared:
     call = unit.call
@@ -48,6 +53,9 @@ def _backward(call: Call, scales: dict[str, float], source: Recorded, values: Ar
     found = Prepared("aclnnEluBackward", {}, {}, (g, source))
     found.given = {"gradOutput": data(call, g, "gradOutput"), **scales, "isResult": is_result, "selfOrResult": values}
     found.targets = {"gradInput": result(call, outputs[0] if outputs else None, "gradInput", found)}
+    target = found.targets["gradInput"]
+    if is_result and target is not None and _same_bits(found.given["gradOutput"], target) and bool((values < 0).any()):
+        raise _COPY
     if is_result:
         found.notes = (Text("judged from its result: it was computed in place", "原地计算，按其输出判断"),)
     return found
