@@ -33,6 +33,11 @@ Only = Annotated[
     typer.Option("--only", help="An output to compare, others may be missing. Repeatable; default: all."),
 ]
 
+Limits = Annotated[
+    list[str] | None,
+    typer.Option(help="A number in place of that of mixed: 1e-3, or for one output gradWeight=1e-3. Repeatable."),
+]
+
 
 def compare(
     target: Annotated[
@@ -62,6 +67,12 @@ def compare(
     product: Annotated[str | None, typer.Option(help="The product to check against.")] = None,
     hints: Annotated[bool, typer.Option(help="Find out why a wrong result is wrong.")] = True,
     only: Only = None,
+    rtol: Limits = None,
+    atol: Limits = None,
+    cap: Limits = None,
+    check_golden: Annotated[
+        bool, typer.Option("--check-golden", help="Hold a golden that is given against the reference, too.")
+    ] = False,
     hf32: Annotated[str, typer.Option(help="Of a dump: whether float32 may be HF32: auto, yes or no.")] = "auto",
     attributes: Annotated[
         Path | None, typer.Option(help="Of a dump: a JSON file with what it does not say of modules.")
@@ -86,8 +97,9 @@ def compare(
     said = partial(compare_, op=op, arguments=arguments, product=product, shape=sizes)
     with told(lang) as tell:
         work = Work(jobs, parsed_shard(shard), tell)
-        of_dumps: dict[str, Any] = {"hf32": hf32, "attributes": attributes, "also": also, "work": work}
-        found = said(target, golden, dtype, standard, hints=hints, only=only or None, **of_dumps)
+        more: dict[str, Any] = {"hf32": hf32, "attributes": attributes, "also": also, "work": work}
+        more |= {"rtol": _limits("rtol", rtol), "atol": _limits("atol", atol), "cap": _limits("cap", cap)}
+        found = said(target, golden, dtype, standard, hints=hints, only=only or None, check_golden=check_golden, **more)
     _show(found, lang)
     written = _written(found, out or [], lang)
     raise typer.Exit(exits.worst([found.exit_code(strict), written]))
@@ -115,6 +127,18 @@ def _show(found: Comparison, lang: Lang) -> None:
         console.print(render(found, lang.value, width), width=width)
     else:
         say(as_text(found, lang.value))
+
+
+def _limits(name: str, texts: list[str] | None) -> dict[str, float] | None:
+    """Numbers by the names of outputs; "" is all others."""
+    found: dict[str, float] = {}
+    for text in texts or ():
+        output, _, value = text.rpartition("=")
+        try:
+            found[output] = float(value)
+        except ValueError:
+            raise invalid(f"--{name} {text!r} is no number; write 1e-3, or gradWeight=1e-3.", name) from None
+    return found or None
 
 
 def _sizes(text: str) -> tuple[int, ...]:

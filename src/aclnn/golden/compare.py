@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,13 @@ from aclnn.golden.dumps import AUTO, NO, YES, Asked
 from aclnn.golden.judge import standards
 from aclnn.golden.judge.blocks import Pair
 from aclnn.golden.judge.sound import Truth, truths
-from aclnn.golden.judge.standards import Standard
+from aclnn.golden.judge.standards import Limit, Standard, Tolerances
 from aclnn.golden.outputs import explain_outputs, judge_output
 from aclnn.golden.read import containers
 from aclnn.golden.read.load import Hand, Subject, subjects
 from aclnn.golden.read.msprobe.attributes import attributes_from
 from aclnn.golden.read.msprobe.dump import find
-from aclnn.golden.result import ERROR, FAIL, SKIPPED, Comparison, OutputReport
+from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, Comparison, OutputReport
 from aclnn.golden.steps import Work, compare_dumps
 from aclnn.golden.texts import Text
 
@@ -43,6 +43,10 @@ def compare(
     shape: Sequence[int] | None = None,
     hints: bool = True,
     only: Sequence[str] | None = None,
+    rtol: Limit = None,
+    atol: Limit = None,
+    cap: Limit = None,
+    check_golden: bool = False,
     hf32: str = AUTO,
     attributes: Any = None,
     also: str | Path | None = None,
@@ -57,21 +61,27 @@ def compare(
     standard: mixed, mere-mare, thousandth, close, cosine, binary or sound; mixed is the default, and for dumps sound.
     shape: of bare bytes. hints: whether to find out why a wrong result is wrong.
     only: the outputs to compare. Without it all are that the call asks for, and one that is missing fails.
+    check_golden: whether a golden that the target agrees with is itself held against the reference, which costs time.
+    rtol, atol, cap: in place of those of mixed, one number or numbers by the names of outputs.
     Of dumps alone: hf32 ("auto": where float32 does not explain a convolution, "yes", "no"), attributes (what a dump
     does not say of modules, by name, or a file of it), also (a third party's dump), work (processes, shards, progress).
     """
     row, element = _row(dtype)
+    own = Tolerances(rtol, atol, cap)
     folders = _dumps(target, golden, op)
     if folders:
-        asked = Asked(standards.find(standard or "sound"), row, hints, _one_of(hf32), attributes_from(attributes))
+        chosen = standards.find(standard or ("mixed" if own.any_given else "sound"))
+        own.refuse_others(chosen)
+        asked = Asked(chosen, row, hints, _one_of(hf32), attributes_from(attributes), own)
         return compare_dumps(Path(target), folders, asked, work, None if also is None else Path(also))
     chosen = standards.find(standard or "mixed")
+    own.refuse_others(chosen)
     hand = Hand(op, arguments or {}, product, element, None if shape is None else tuple(shape))
     reports: list[OutputReport] = []
     for subject in subjects(target, golden, hand):
         try:
             with np.errstate(all="ignore"):  # a file may hold anything; a signalling NaN is a result, no warning
-                reports += _compare_subject(_narrowed(subject, only), chosen, row, hints)
+                reports += _compare_subject(_narrowed(subject, only), Judging(chosen, row, hints, own, check_golden))
         except Exception as error:  # one case that breaks must not take the others with it
             if not subject.of_many:
                 raise
@@ -86,7 +96,7 @@ def _dumps(target: Any, golden: Any, op: str | None) -> list[Path]:
     found = find(Path(target))
     if found and golden is not None:
         raise invalid(
-            f"{target} is a dump, which is judged from its own inputs; give another dump as also, not as golden."
+            f"{target} is a dump and judged from its own inputs; another dump goes beside it as also.", "golden"
         )
     return found
 
@@ -128,10 +138,30 @@ def _narrowed(subject: Subject, only: Sequence[str] | None) -> Subject:
     return replace(subject, targets={n: t for n, t in subject.targets.items() if {n, whole[n]} & wanted})
 
 
-def _compare_subject(subject: Subject, standard: Standard, row: str | None, hints: bool) -> list[OutputReport]:
+class Judging(NamedTuple):
+    """How outputs are judged."""
+
+    standard: Standard
+    row: str | None
+    hints: bool
+    own: Tolerances
+    check_golden: bool
+
+
+def _compare_subject(subject: Subject, judging: Judging) -> list[OutputReport]:
+    """The outputs of a subject. What agrees with the golden that was given needs no reference: that costs more."""
     if subject.error is not None:
         return [_refused(subject, subject.error)]
-    expected = _expected(subject)
+    if subject.goldens is not None and subject.case is not None and not judging.check_golden:
+        reports = _judged(subject, judging, {})
+        if all(r.measured is not None and r.status == PASS and r.sound for r in reports):
+            return [*reports, *(_unasked(subject, name) for name in subject.unasked)]
+    reports = _judged(subject, judging, _expected(subject))
+    reports += [_unasked(subject, name) for name in subject.unasked]
+    return [r for r in reports if r.why is not None or r.measured is not None]
+
+
+def _judged(subject: Subject, judging: Judging, expected: Mapping[str, Truth]) -> list[OutputReport]:
     reports, pairs = [], {}
     for name, target in subject.targets.items():
         report = OutputReport(subject.name, name, SKIPPED, operator=subject.case.op.name if subject.case else None)
@@ -139,11 +169,11 @@ def _compare_subject(subject: Subject, standard: Standard, row: str | None, hint
         pair = _pair(subject, name, target, expected, report)
         if pair is not None:
             pairs[name] = pair
-            judge_output(report, pair, standard, row, subject.case)
-    if hints and subject.case is not None:
+            standard = judging.own.applied(judging.standard, name)
+            judge_output(report, pair, standard, judging.row, subject.case)
+    if judging.hints and subject.case is not None and expected:
         explain_outputs(subject.case, reports, pairs)
-    reports += [_unasked(subject, name) for name in subject.unasked]
-    return [r for r in reports if r.why is not None or r.measured is not None]
+    return reports
 
 
 def _expected(subject: Subject) -> dict[str, Truth]:

@@ -15,7 +15,7 @@ from aclnn.base.status import AclnnError, ours
 from aclnn.golden.judge.blocks import Pair
 from aclnn.golden.judge.expected import bound_case, expected, stored_as
 from aclnn.golden.judge.sound import Truth
-from aclnn.golden.judge.standards import Standard
+from aclnn.golden.judge.standards import Standard, Tolerances
 from aclnn.golden.outputs import explain_outputs, judge_output
 from aclnn.golden.read import containers
 from aclnn.golden.read.casefile import LoadedCase
@@ -38,6 +38,7 @@ class Asked:
     hints: bool = True
     hf32: str = AUTO  # whether float32 may be computed in HF32: only if float32 does not explain it, always, never
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of modules, by name
+    tolerances: Tolerances = field(default_factory=Tolerances)
 
 
 @dataclass
@@ -179,7 +180,9 @@ class Judge:
             else:
                 pair = _pair(output, target, truths)
                 found.pairs[output] = pair
-                judge_output(report, pair, self.asked.standard, self.asked.row, case)
+                judge_output(
+                    report, pair, self.asked.tolerances.applied(self.asked.standard, output), self.asked.row, case
+                )
                 report.notes += prepared.notes
             if report.why is not None or report.measured is not None:
                 found.reports.append(report)

@@ -115,6 +115,13 @@ class Comparison:
         return [r for r in self.reports if r.missing]
 
     @property
+    def in_force(self) -> list[tuple[str, str]]:
+        """The numbers of the standard by element type, and by output where somebody said others for it."""
+        rules = {(r.rule.row, r.rule.said): r.output for r in self.compared if r.rule and r.rule.said}
+        many = {row for row, _ in rules if sum(row == other for other, _ in rules) > 1}
+        return [(f"{row} ({output})" if row in many else row, said) for (row, said), output in rules.items()]
+
+    @property
     def passed(self) -> bool:
         """Whether every output meets the standard."""
         return bool(self.compared) and all(r.status in (PASS, SKIPPED) for r in self.reports)

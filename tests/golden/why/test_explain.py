@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from aclnn import ops
+from aclnn.golden.compare import compare
 from tests.golden.faults import FAULTS, conv, lstm, tbc
 from tests.golden.planting import Planted, planted, report_of
 
@@ -158,3 +159,32 @@ def test_noise_gets_no_hint(op: str, tmp_path: Path) -> None:
     found = run.compare(tmp_path, **{arg.name: wrong})
     assert report_of(found, arg.name).sound is False
     assert not any(r.hints for r in found.reports)
+
+
+def test_the_search_for_a_reason_ends_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run, wrong, _ = FAULTS["conv_hf32"]()
+    path = run.save(tmp_path / "case.npz", **wrong)
+    assert any(r.hints for r in compare(path).reports)
+    monkeypatch.setattr("aclnn.golden.why.explain.BUDGET", -1.0)
+    assert not any(r.hints for r in compare(path).reports)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "says"), [(32, 63, "only in columns 32 to 63"), (16, 31, "only in columns 16 to 31")]
+)
+def test_a_place_is_whole_where_that_is_hardly_longer(first: int, last: int, says: str, tmp_path: Path) -> None:
+    run = planted("aclnnConvolutionBackward", in_channels=4, out_channels=4, size=80, padding=1)
+    off = run.arrays["gradInput"].copy()
+    off[..., first : last + 1] += 1
+    assert says in str(compare(run.save(tmp_path / "case.npz", gradInput=off)))
+
+
+def test_places_are_in_plain_english(tmp_path: Path) -> None:
+    run = planted("aclnnConvolutionBackward", batch=8, in_channels=4, out_channels=4)
+    off = run.arrays["gradInput"].copy()
+    off[2:5] += 1
+    assert "only in batches 2 to 4" in str(compare(run.save(tmp_path / "case.npz", gradInput=off)))
+    flat = planted("aclnnEluBackward", shape=(8, 9))
+    off = flat.arrays["gradInput"].copy()
+    off[1:3] += 1
+    assert "only at 1 to 2 of axis 0" in str(compare(flat.save(tmp_path / "elu.npz", gradInput=off)))

@@ -9,7 +9,7 @@ NaN equals NaN, and Inf equals Inf of the same sign, at the same place. Anything
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from aclnn.base.status import invalid
@@ -52,6 +52,7 @@ class Rule:
     rtol: float
     atol: float
     criteria: Callable[[Summary], tuple[Criterion, ...]]
+    said: str = ""  # the numbers in force, as reports print them
 
     @property
     def counts_bits(self) -> bool:
@@ -81,6 +82,48 @@ class Standard:
         return self.make(row, numbers)
 
 
+Limit = float | Mapping[str, float] | None  # for all outputs, or by their names; "" stands for the others
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """Numbers of one's own in place of those of `mixed`."""
+
+    rtol: Limit = None
+    atol: Limit = None
+    cap: Limit = None
+
+    @property
+    def any_given(self) -> bool:
+        return any(limit is not None for limit in (self.rtol, self.atol, self.cap))
+
+    def applied(self, standard: Standard, output: str) -> Standard:
+        """The standard as it is meant for one output."""
+        given = [_limit(limit, output) for limit in (self.rtol, self.atol, self.cap)]
+        if all(value is None for value in given):
+            return standard
+        rows = {
+            row: tuple(old if new is None else new for old, new in zip(numbers, given, strict=True))
+            for row, numbers in standard.rows.items()
+        }
+        return replace(standard, rows=rows)
+
+    def refuse_others(self, standard: Standard) -> None:
+        if self.any_given and standard.name != "mixed":
+            raise invalid(f"rtol, atol and cap belong to the standard mixed; the standard is {standard.name}.", "rtol")
+        for name, limit in (("rtol", self.rtol), ("atol", self.atol), ("cap", self.cap)):
+            for value in limit.values() if isinstance(limit, Mapping) else (limit,):
+                if value is not None and not (isinstance(value, (int, float)) and value >= 0):
+                    raise invalid(f"{name} is {value!r}; it must be a number that is not negative.", name)
+
+
+def _limit(limit: Limit, output: str) -> float | None:
+    if not isinstance(limit, Mapping):
+        return limit
+    whole = output.partition("[")[0]
+    return next((limit[name] for name in (output, whole, "") if name in limit), None)
+
+
 def find(name: str) -> Standard:
     """A standard by name."""
     found = STANDARDS.get(str(name).strip().lower())
@@ -108,7 +151,8 @@ def _mixed(row: str, numbers: tuple[float, ...]) -> Rule:
     def criteria(s: Summary) -> tuple[Criterion, ...]:
         return _share_at_least(s, 0.99), _below(s.max_abs, cap, "max |a−g|", "最大绝对误差")
 
-    return Rule("mixed", row, rtol, atol, criteria)
+    said = f"rtol {number(rtol)}, atol {number(atol)}, cap {number(cap)}"
+    return Rule("mixed", row, rtol, atol, criteria, said)
 
 
 def _mere_mare(row: str, numbers: tuple[float, ...]) -> Rule:
@@ -118,7 +162,7 @@ def _mere_mare(row: str, numbers: tuple[float, ...]) -> Rule:
         mean = _below(s.mean_rel, limit, "mean relative error", "平均相对误差")
         return mean, _below(s.max_rel, 10 * limit, "max relative error", "最大相对误差")
 
-    return Rule("mere-mare", row, 10 * limit, 10 * limit * SMALL, criteria)
+    return Rule("mere-mare", row, 10 * limit, 10 * limit * SMALL, criteria, f"T {number(limit)}")
 
 
 def _thousandth(row: str, numbers: tuple[float, ...]) -> Rule:
@@ -128,7 +172,8 @@ def _thousandth(row: str, numbers: tuple[float, ...]) -> Rule:
 
 def _close(row: str, numbers: tuple[float, ...]) -> Rule:
     rtol, atol = numbers
-    return Rule("close", row, rtol, atol, lambda s: (_share_at_least(s, 1.0),))
+    said = f"rtol {number(rtol)}, atol {number(atol)}"
+    return Rule("close", row, rtol, atol, lambda s: (_share_at_least(s, 1.0),), said)
 
 
 def _cosine(row: str, numbers: tuple[float, ...]) -> Rule:

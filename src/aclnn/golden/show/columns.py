@@ -86,6 +86,7 @@ def row(report: OutputReport) -> dict[str, Any]:
         "sound": SOUND[report.sound].en if found or report.missing else "",
         "standard": report.rule.standard if report.rule else "",
         "row": report.rule.row if report.rule else "",
+        "tolerances": report.rule.said if report.rule else "",
         "golden": report.golden if found else "",
         "dtype": report.dtype,
         "shape": "x".join(map(str, report.shape)),

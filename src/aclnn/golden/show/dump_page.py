@@ -12,13 +12,13 @@ from aclnn.golden.texts import Text, number
 CARDS = 50  # wrong calls with pictures; the table has all of them
 _HEAD = (
     Text("call", "调用"),
+    Text("result", "结论"),
+    Text("why", "说明"),
+    Text("line", "代码行"),
+    Text("err/allowed", "误差/允许"),
     Text("operator", "算子"),
     Text("dtype", "类型"),
     Text("shapes", "形状"),
-    Text("result", "结论"),
-    Text("err/allowed", "误差/允许"),
-    Text("line", "代码行"),
-    Text("why", "说明"),
 )
 _SUMMARY = (
     Text("kind", "种类"),
@@ -82,12 +82,12 @@ def _row(call: CallRow, both: Both) -> str:
     state = "fail" if call.is_wrong else "pass" if call.is_judged else "skipped"
     ratio = number(worst.measured.worst.ratio) if worst.measured and worst.measured.worst else "-"
     shapes = ", ".join(f"{r.output} {list(r.shape)}" for r in call.reports if r.measured)
-    cells = [call.name, first.operator or first.kind, worst.dtype, shapes]
     badge = f'<b class="badge {state}">{both(calls.verdict(call))}</b>'
-    plain = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    line = escape(first.line.rpartition("/")[2])
     told = f'<td class="told">{both(calls.told(call))}</td>'
-    return f'<tr data-state="{state}">{plain}<td>{badge}</td><td>{ratio}</td><td>{line}</td>{told}</tr>'
+    cells = [first.line.rpartition("/")[2], ratio, first.operator or first.kind, worst.dtype]
+    plain = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    named = f"<td>{escape(call.name)}</td><td>{badge}</td>"
+    return f'<tr data-state="{state}">{named}{told}{plain}<td class="told">{escape(shapes)}</td></tr>'
 
 
 def _card(call: CallRow, both: Both, section: Section) -> str:

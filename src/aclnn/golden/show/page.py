@@ -64,8 +64,10 @@ def _badge(identity: str, kind: str, text: Text) -> str:
 
 def _standard(found: Comparison) -> Text:
     s = found.standard
+    numbers = "".join(f" {row}: {said}." for row, said in found.in_force)
     return Text(
-        f"{s.name}: {s.asks.en} ({s.source.en}, {s.since})", f"{s.name}：{s.asks.zh}（{s.source.zh}，{s.since}）"
+        f"{s.name}: {s.asks.en} ({s.source.en}, {s.since}).{numbers}",
+        f"{s.name}：{s.asks.zh}（{s.source.zh}，{s.since}）。{numbers}",
     )
 
 

@@ -54,9 +54,13 @@ def render(found: Comparison, lang: str = "en", width: int = WIDTH) -> Group:
 def _heading(found: Comparison, lang: str) -> Styled:
     verdict, sound = _answers(found, lang)
     standard = found.standard
-    if lang == "zh":
-        return Styled.from_markup(f"判定（{standard.name}）：{verdict}    可信：{sound}\n{standard.asks.zh}")
-    return Styled.from_markup(f"verdict ({standard.name}): {verdict}    sound: {sound}\n{standard.asks.en}")
+    first = (
+        f"判定（{standard.name}）：{verdict}    可信：{sound}"
+        if lang == "zh"
+        else f"verdict ({standard.name}): {verdict}    sound: {sound}"
+    )
+    lines = [first, standard.asks.say(lang), *(f"{row}: {said}" for row, said in found.in_force)]
+    return Styled.from_markup("\n".join(lines))
 
 
 def _answers(found: Comparison, lang: str) -> tuple[str, str]:

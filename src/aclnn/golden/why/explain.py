@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -37,12 +38,16 @@ class Wrong(NamedTuple):
     gathered: bool
 
 
+BUDGET = 30.0  # seconds that looking for reasons may take for one call
+
+
 def explain(case: LoadedCase, wrong: Mapping[str, Wrong]) -> dict[str, Hint]:
-    """For each wrong output the first hypothesis that is proved."""
+    """For each wrong output the first hypothesis that is proved, as far as the time for it goes."""
     hints: dict[str, Hint] = {}
+    until = time.monotonic() + BUDGET
     given = arguments(case.op, case.call, case.given)
     for hypothesis in hypotheses.of(case):
-        if len(hints) == len(wrong):
+        if len(hints) == len(wrong) or time.monotonic() > until:
             break
         for truth in _under(case, hypothesis, given):
             if truth.name in wrong.keys() - hints.keys() and hypothesis.explains(case, truth.name):
