@@ -21,6 +21,7 @@ from aclnn.golden.read import containers
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.read.msprobe import convolution, elu, lstm, shared
 from aclnn.golden.read.msprobe.arguments import NARROW, Prepared, Recurrence
+from aclnn.golden.read.msprobe.attributes import attributes_beside
 from aclnn.golden.read.msprobe.calls import FORWARD, PARAMETERS, Call, Unit, Unjudged, units
 from aclnn.golden.read.msprobe.dump import Dump, Recorded
 from aclnn.golden.result import ERROR, SKIPPED, OutputReport
@@ -58,6 +59,7 @@ class Judge:
         self.dump, self.asked = dump, asked
         self.units = units(dump)
         self.narrow = _autocast(self.units)
+        self.attributes = {**attributes_beside(dump.folder), **asked.attributes}
         self._readings: dict[str, tuple[lstm.Reading, bool]] = {}
 
     def judge(self, unit: Unit) -> Judgement:
@@ -102,7 +104,7 @@ class Judge:
             return {}
         path = call.module.removeprefix("Module.").rpartition(".")[0]
         names = path.split(".")
-        found = (self.asked.attributes.get(".".join(names[i:])) for i in range(len(names)))
+        found = (self.attributes.get(".".join(names[i:])) for i in range(len(names)))
         return next((said for said in found if said is not None), {})
 
     def reading(self, call: Call) -> tuple[lstm.Reading, bool]:

@@ -18,6 +18,12 @@ KNOWN = {
 }
 
 
+def attributes_beside(folder: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Attributes that lie beside dump.json, as those who recorded the step left them there."""
+    path = folder / "attributes.json"
+    return {} if gate.is_missing(path) else attributes_from(path)
+
+
 def attributes_from(given: Any) -> Mapping[str, Mapping[str, Any]]:
     """Attributes as a mapping, or from a file of JSON; a sentence where it is not what it should be."""
     if given is None:
