@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,91 +17,116 @@ from aclnn.cli.progress import told
 from aclnn.cli.screen import complain, say
 from aclnn.golden import exits
 from aclnn.golden.compare import compare as compare_
+from aclnn.golden.joined import join as join_
 from aclnn.golden.judge.standards import STANDARDS
 from aclnn.golden.result import Comparison, DumpComparison
 from aclnn.golden.show.files import MissingPackageError, check_suffix
 from aclnn.golden.show.terminal import WIDTH, as_text, render
 from aclnn.golden.steps import Work, parsed_shard
 
+
+def _option(*names: str, text: str, **more: Any) -> Any:
+    return typer.Option(*names, help=text, **more)
+
+
+Target = Annotated[
+    Path | None, _option("-tp", "--target", text="A case file, a dump, a folder of cases, or a table of targets.")
+]
+Golden = Annotated[
+    Path | None, _option("-gp", "--golden", text="A golden to compare with; without it one is computed.")
+]
 Out = Annotated[
     list[Path] | None,
-    typer.Option("-o", "--out", help="A report: .html, .csv, .json, .xml (JUnit), .xlsx, or a folder. Repeatable."),
+    _option("-o", "--out", text="A report: .html, .csv, .json, .xml (JUnit), .xlsx, or a folder. Repeatable."),
 ]
+StandardName = Annotated[
+    str | None, _option(text=f"The accuracy standard: {', '.join(STANDARDS)}. Default: mixed; of a dump: sound.")
+]
+Strict = Annotated[bool, _option("--strict", text="The exit code follows soundness, not the standard.")]
+Operator = Annotated[str | None, _option(text="The operator, where the target does not say it.")]
+Arguments = Annotated[
+    list[str] | None, _option("--arg", text="With --op: name=value, or name=file for a tensor. Repeatable.")
+]
+Dtype = Annotated[
+    str | None, _option(text="The row of the standard (float16, bfloat16, float32, hf32); what .bin files are.")
+]
+Shape = Annotated[str | None, _option(text="The shape of a .bin file, such as 2x3x4.")]
+Product = Annotated[str | None, _option(text="The product to check against.")]
+Hints = Annotated[bool, typer.Option(help="Find out why a wrong result is wrong.")]
 Only = Annotated[
-    list[str] | None,
-    typer.Option("--only", help="An output to compare, others may be missing. Repeatable; default: all."),
+    list[str] | None, _option("--only", text="An output to compare, others may be missing. Repeatable; default: all.")
 ]
-
 Limits = Annotated[
     list[str] | None,
-    typer.Option(help="A number in place of that of mixed: 1e-3, or for one output gradWeight=1e-3. Repeatable."),
+    _option(text="A number in place of that of mixed: 1e-3, or for one output gradWeight=1e-3. Repeatable."),
 ]
+CheckGolden = Annotated[bool, _option("--check-golden", text="Hold a golden that agrees against the reference, too.")]
+Hf32 = Annotated[str, _option(text="Of a dump: whether float32 may be HF32: auto, yes or no.")]
+Attributes = Annotated[Path | None, _option(text="Of a dump: a JSON file with what it does not say of modules.")]
+Also = Annotated[Path | None, _option(text="Of a dump: a third party's dump to stand beside it.")]
+Jobs = Annotated[int, _option("-j", "--jobs", text="Of a dump: processes that share its calls.", min=1)]
+Shard = Annotated[str, _option(text="Of a dump: only a part of its calls, such as 2/8.")]
+Join = Annotated[
+    list[Path] | None,
+    _option("--join", text="In place of a target: .json reports of all shards, or folders of them. Repeatable."),
+]
+Language = Annotated[Lang, _option("--lang", text="Language: en or zh.")]
 
 
 def compare(
-    target: Annotated[
-        Path,
-        typer.Option("-tp", "--target", help="A case file, a folder of dumps or of cases, or a table of targets."),
-    ],
-    golden: Annotated[
-        Path | None, typer.Option("-gp", "--golden", help="A golden to compare with; without it one is computed.")
-    ] = None,
+    target: Target = None,
+    golden: Golden = None,
     out: Out = None,
-    standard: Annotated[
-        str | None,
-        typer.Option(help=f"The accuracy standard: {', '.join(STANDARDS)}. Default: mixed; of a dump: sound."),
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="The exit code follows soundness, not the standard.")
-    ] = False,
-    op: Annotated[str | None, typer.Option(help="The operator, where the target does not say it.")] = None,
-    arg: Annotated[
-        list[str] | None, typer.Option("--arg", help="With --op: name=value, or name=file for a tensor. Repeatable.")
-    ] = None,
-    dtype: Annotated[
-        str | None,
-        typer.Option(help="The row of the standard (float16, bfloat16, float32, hf32); what .bin files are."),
-    ] = None,
-    shape: Annotated[str | None, typer.Option(help="The shape of a .bin file, such as 2x3x4.")] = None,
-    product: Annotated[str | None, typer.Option(help="The product to check against.")] = None,
-    hints: Annotated[bool, typer.Option(help="Find out why a wrong result is wrong.")] = True,
+    standard: StandardName = None,
+    strict: Strict = False,
+    op: Operator = None,
+    arg: Arguments = None,
+    dtype: Dtype = None,
+    shape: Shape = None,
+    product: Product = None,
+    hints: Hints = True,
     only: Only = None,
     rtol: Limits = None,
     atol: Limits = None,
     cap: Limits = None,
-    check_golden: Annotated[
-        bool, typer.Option("--check-golden", help="Hold a golden that is given against the reference, too.")
-    ] = False,
-    hf32: Annotated[str, typer.Option(help="Of a dump: whether float32 may be HF32: auto, yes or no.")] = "auto",
-    attributes: Annotated[
-        Path | None, typer.Option(help="Of a dump: a JSON file with what it does not say of modules.")
-    ] = None,
-    also: Annotated[Path | None, typer.Option(help="Of a dump: a third party's dump to stand beside it.")] = None,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Of a dump: processes that share its calls.")] = 1,
-    shard: Annotated[str, typer.Option(help="Of a dump: only a part of its calls, such as 2/8.")] = "1/1",
-    lang: Annotated[Lang, typer.Option("--lang", help="Language: en or zh.")] = Lang.en,
+    check_golden: CheckGolden = False,
+    hf32: Hf32 = "auto",
+    attributes: Attributes = None,
+    also: Also = None,
+    jobs: Jobs = 1,
+    shard: Shard = "1/1",
+    join: Join = None,
+    lang: Language = Lang.en,
 ) -> None:
     """Compares an NPU result with the float64 reference of its own inputs, or with a golden.
 
+    Of a dump of msprobe every call of ours is judged, and the first wrong one is named with its line of code.
     The verdict is what the standard says; "sound" says whether every element is within what rounding can explain.
     Exit code 0: right; 1: a mismatch, whatever else went wrong; 2: bad input; 3: a failure of our own;
     130: interrupted.
     """
-    for path in out or ():
-        check_suffix(path)
-    if arg and not op:
-        raise invalid("--arg needs --op: without an operator nobody knows what it means.")
-    arguments = given_arguments(ops.find(op), arg or []) if op else {}
-    sizes = None if shape is None else _sizes(shape)
-    said = partial(compare_, op=op, arguments=arguments, product=product, shape=sizes)
+    _refuse_contradictions(target, join, op, arg, out or [])
+    given: dict[str, Any] = {"op": op, "product": product}
+    given |= {"arguments": given_arguments(ops.find(op), arg or []) if op else {}}
+    given |= {"shape": None if shape is None else _sizes(shape), "hints": hints, "only": only or None}
+    given |= {"rtol": _limits("rtol", rtol), "atol": _limits("atol", atol), "cap": _limits("cap", cap)}
+    given |= {"check_golden": check_golden, "hf32": hf32, "attributes": attributes, "also": also}
     with told(lang) as tell:
         work = Work(jobs, parsed_shard(shard), tell)
-        more: dict[str, Any] = {"hf32": hf32, "attributes": attributes, "also": also, "work": work}
-        more |= {"rtol": _limits("rtol", rtol), "atol": _limits("atol", atol), "cap": _limits("cap", cap)}
-        found = said(target, golden, dtype, standard, hints=hints, only=only or None, check_golden=check_golden, **more)
+        found = join_(join) if join else compare_(target, golden, dtype, standard, work=work, **given)
     _show(found, lang)
-    written = _written(found, out or [], lang)
-    raise typer.Exit(exits.worst([found.exit_code(strict), written]))
+    raise typer.Exit(exits.worst([found.exit_code(strict), _written(found, out or [], lang)]))
+
+
+def _refuse_contradictions(
+    target: Path | None, join: list[Path] | None, op: str | None, arg: list[str] | None, out: list[Path]
+) -> None:
+    for path in out:
+        check_suffix(path)
+    if (target is None) == (not join):
+        raise invalid("give a target (-tp), or reports to put together (--join); one of the two.", "target")
+    if arg and not op:
+        raise invalid("--arg needs --op: without an operator nobody knows what it means.")
 
 
 def _written(found: Comparison, out: list[Path], lang: Lang) -> int:

@@ -54,10 +54,10 @@ def compare_dumps(path: Path, folders: Sequence[Path], asked: Asked, work: Work,
             for report in judgement.reports:
                 report.case, report.order = f"{prefix}{report.case}", report.order + n * 10**7
                 reports.append(report)
-    if not reports:
+    if not reports and work.shard == (1, 1):
         what = ", ".join(str(f) for f in folders[:3])
         raise invalid(f"{what} has no call of ours: no convolution, no ELU, no LSTM.")
-    return DumpComparison(asked.standard, reports, str(path))
+    return DumpComparison(asked.standard, reports, str(path), work.shard)
 
 
 def _share(told: Told | None, n: int, count: int) -> Told | None:

@@ -185,10 +185,10 @@ def lines(path: Path) -> list[str]:
     return whole.splitlines()
 
 
-def parsed(source: str | bytes) -> Any:
+def parsed(source: str | bytes, at_most: int = LONGEST_JSON) -> Any:
     """What a JSON text says; ValueError with the reason where it is none."""
-    if len(source) > LONGEST_JSON:
-        raise ValueError(f"its description has {len(source)} characters, more than {LONGEST_JSON}")
+    if len(source) > at_most:
+        raise ValueError(f"its description has {len(source)} characters, more than {at_most}")
     try:
         return json.loads(source, object_pairs_hook=_no_name_twice)
     except RecursionError:

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from aclnn.base.files import whole_file
 from aclnn.base.status import AclnnError, Status, invalid
 from aclnn.base.text import cell
-from aclnn.golden.result import ERROR, FAIL, SKIPPED, Comparison, OutputReport
+from aclnn.golden.result import ERROR, FAIL, SKIPPED, Comparison, DumpComparison, OutputReport
 from aclnn.golden.show import page
 from aclnn.golden.show.columns import row
 
@@ -77,7 +77,9 @@ def _save_json(found: Comparison, file: BinaryIO, lang: str) -> None:
 def as_json(found: Comparison) -> dict[str, Any]:
     """Everything that was found, for other programs."""
     standard, worst = found.standard, found.worst
+    told = {"dump": found.source, "shard": list(found.shard)} if isinstance(found, DumpComparison) else {}
     return {
+        **told,
         "passed": found.passed,
         "sound": found.sound,
         "standard": {
@@ -85,6 +87,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
             "asks": standard.asks.en,
             "source": standard.source.en,
             "since": standard.since,
+            "in_force": dict(found.in_force),
         },
         "worst": None if worst is None else worst._asdict(),
         "outputs": [_output(r) for r in found.reports],
@@ -101,6 +104,8 @@ def _output(report: OutputReport) -> dict[str, Any]:
     found["places"] = [p._asdict() for p in report.places]
     found["hints"] = [{"key": h.key, "says": h.says._asdict(), "proof": h.proof._asdict()} for h in report.hints]
     found["notes"] = [n._asdict() for n in report.notes]
+    if report.kind:
+        found["code_line"] = report.code_line
     if report.measured is not None:
         ulps = report.measured.ulps
         found["ulp_histogram"] = ulps[: int(ulps.nonzero()[0].max()) + 1].tolist() if ulps.any() else []
