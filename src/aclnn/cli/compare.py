@@ -61,6 +61,13 @@ Limits = Annotated[
     _option(text="A number in place of that of mixed: 1e-3, or for one output gradWeight=1e-3. Repeatable."),
 ]
 CheckGolden = Annotated[bool, _option("--check-golden", text="Hold a golden that agrees against the reference, too.")]
+Maps = Annotated[
+    list[str] | None,
+    _option(
+        "--map",
+        text="Of a dump of kernels: input.0=gradOutput with --op, or a JSON file of maps by type. Repeatable.",
+    ),
+]
 Hf32 = Annotated[str, _option(text="Of a dump: whether float32 may be HF32: auto, yes or no.")]
 Attributes = Annotated[Path | None, _option(text="Of a dump: a JSON file with what it does not say of modules.")]
 Also = Annotated[Path | None, _option(text="Of a dump: a third party's dump to stand beside it.")]
@@ -90,6 +97,7 @@ def compare(
     atol: Limits = None,
     cap: Limits = None,
     check_golden: CheckGolden = False,
+    map_: Maps = None,
     hf32: Hf32 = "auto",
     attributes: Attributes = None,
     also: Also = None,
@@ -110,7 +118,7 @@ def compare(
     given |= {"arguments": given_arguments(ops.find(op), arg or []) if op else {}}
     given |= {"shape": None if shape is None else _sizes(shape), "hints": hints, "only": only or None}
     given |= {"rtol": _limits("rtol", rtol), "atol": _limits("atol", atol), "cap": _limits("cap", cap)}
-    given |= {"check_golden": check_golden, "hf32": hf32, "attributes": attributes, "also": also}
+    given |= {"files": _files(map_), "check_golden": check_golden, "hf32": hf32, "attributes": attributes, "also": also}
     with told(lang) as tell:
         work = Work(jobs, parsed_shard(shard), tell)
         found = join_(join) if join else compare_(target, golden, dtype, standard, work=work, **given)
@@ -151,6 +159,16 @@ def _show(found: Comparison, lang: Lang) -> None:
         console.print(render(found, lang.value, width), width=width)
     else:
         say(as_text(found, lang.value))
+
+
+def _files(texts: list[str] | None) -> Any:
+    """Which file of a kernel is which argument: pairs, or the one file that says it."""
+    if not texts or "=" not in texts[0]:
+        return texts[0] if texts else None
+    pairs = [text.partition("=") for text in texts]
+    if not all(sign for _, sign, _ in pairs):
+        raise invalid("--map is not of the form input.0=gradOutput.", "map")
+    return {part: name for part, _, name in pairs}
 
 
 def _limits(name: str, texts: list[str] | None) -> dict[str, float] | None:

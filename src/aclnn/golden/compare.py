@@ -20,6 +20,7 @@ from aclnn.golden.judge.sound import Truth, truths
 from aclnn.golden.judge.standards import Limit, Standard, Tolerances
 from aclnn.golden.outputs import explain_outputs, judge_output
 from aclnn.golden.read import containers
+from aclnn.golden.read.kernels import maps_from
 from aclnn.golden.read.load import Hand, Subject, subjects
 from aclnn.golden.read.msprobe.attributes import attributes_from
 from aclnn.golden.read.msprobe.dump import find
@@ -47,6 +48,7 @@ def compare(
     atol: Limit = None,
     cap: Limit = None,
     check_golden: bool = False,
+    files: Any = None,
     hf32: str = AUTO,
     attributes: Any = None,
     also: str | Path | None = None,
@@ -62,6 +64,7 @@ def compare(
     shape: of bare bytes. hints: whether to find out why a wrong result is wrong.
     only: the outputs to compare. Without it all are that the call asks for, and one that is missing fails.
     check_golden: whether a golden that the target agrees with is itself held against the reference, which costs time.
+    files: of a dump of kernels, which file is which argument ({"input.0": "gradOutput"}), or a JSON file of it.
     rtol, atol, cap: in place of those of mixed, one number or numbers by the names of outputs.
     Of dumps alone: hf32 ("auto": where float32 does not explain a convolution, "yes", "no"), attributes (what a dump
     does not say of modules, by name, or a file of it), also (a third party's dump), work (processes, shards, progress).
@@ -76,7 +79,8 @@ def compare(
         return compare_dumps(Path(target), folders, asked, work, None if also is None else Path(also))
     chosen = standards.find(standard or "mixed")
     own.refuse_others(chosen)
-    hand = Hand(op, arguments or {}, product, element, None if shape is None else tuple(shape))
+    maps = maps_from(files, op, arguments or {})
+    hand = Hand(op, arguments or {}, product, element, None if shape is None else tuple(shape), maps)
     reports: list[OutputReport] = []
     for subject in subjects(target, golden, hand):
         try:

@@ -21,9 +21,10 @@ from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, invalid, ours
 from aclnn.base.tensor import Tensor
 from aclnn.contract.model import Op
-from aclnn.golden.read import casefile, containers, gate
+from aclnn.golden.read import casefile, containers, gate, kernels
 from aclnn.golden.read.casefile import Description, LoadedCase
 from aclnn.golden.read.containers import Contents
+from aclnn.golden.read.kernels import KernelMap
 
 CASE_FILES = (".npz", ".safetensors")
 DESCRIPTION = "case.json"
@@ -38,6 +39,7 @@ class Hand:
     product: str | None = None
     dtype: DType | None = None
     shape: tuple[int, ...] | None = None
+    maps: Mapping[str, KernelMap] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,10 @@ def _is_table(path: Path) -> bool:
 
 def _of_path(path: Path, golden: Any, hand: Hand) -> Iterator[Subject]:
     """What a file or a folder holds, which is no table."""
-    if gate.is_folder(path) and not hand.op and gate.is_missing(path / DESCRIPTION):
+    found = kernels.calls(path) if gate.is_folder(path) else {}
+    if found:
+        yield from _of_kernels(path, found, golden, hand)
+    elif gate.is_folder(path) and not hand.op and gate.is_missing(path / DESCRIPTION):
         yield from _of_folder(path, golden, hand)
     else:
         path = path.parent if path.name == DESCRIPTION else path
@@ -106,6 +111,42 @@ def _of_folder(path: Path, golden: Any, hand: Hand) -> Iterator[Subject]:
     for entry in cases:
         other = Path(golden) / entry.name if golden is not None else None
         yield from (replace(s, name=entry.name, of_many=True) for s in _guarded(entry, other, hand))
+
+
+def _of_kernels(path: Path, calls: Mapping[str, kernels.Files], golden: Any, hand: Hand) -> Iterator[Subject]:
+    """Files of kernels: as calls of operators where somebody says what is what, else beside another such dump."""
+    if hand.maps:
+        yield from _mapped(path, calls, hand)
+        return
+    if not isinstance(golden, (str, Path)) or not gate.is_folder(Path(golden)):
+        raise invalid(f"{path} has files of kernels; say which is which argument (--map), or give another dump (-gp).")
+    others = kernels.calls(Path(golden))
+    for name, files in calls.items():
+        try:
+            if name not in others:
+                raise invalid(f"{name} is not in the golden {golden}.")
+            targets = {n: a for n, a in kernels.read(files).items() if n.startswith("output")}
+            goldens = {n: a for n, a in kernels.read(others[name]).items() if n.startswith("output")}
+            yield replace(_plain(name, Contents(targets), goldens, hand, path), of_many=True)
+        except Exception as error:
+            yield Subject(name, error=ours(error), of_many=True)
+
+
+def _mapped(path: Path, calls: Mapping[str, kernels.Files], hand: Hand) -> Iterator[Subject]:
+    known = {n: f for n, f in calls.items() if kernels.is_meant(n, f, hand.maps)}
+    if not known:
+        have = ", ".join(sorted({n.partition(".")[0] for n in calls}))
+        raise invalid(
+            f"{path} has kernels of the types {have}; the map speaks of {', '.join(hand.maps) or 'others'}.", "map"
+        )
+    for name, files in known.items():
+        said = hand.maps.get(name.partition(".")[0]) or hand.maps[""]
+        mine = replace(hand, op=said.op, arguments=said.arguments)
+        try:
+            contents = Contents(kernels.read(files, said.names))
+            yield replace(_subject(name, contents, None, mine, path), of_many=True)
+        except Exception as error:
+            yield Subject(name, error=ours(error), of_many=True)
 
 
 def _cases(path: Path) -> list[Path]:
