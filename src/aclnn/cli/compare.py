@@ -122,8 +122,9 @@ def compare(
     with told(lang) as tell:
         work = Work(jobs, parsed_shard(shard), tell)
         found = join_(join) if join else compare_(target, golden, dtype, standard, work=work, **given)
+    written = _written(found, out or [], lang)
     _show(found, lang)
-    raise typer.Exit(exits.worst([found.exit_code(strict), _written(found, out or [], lang)]))
+    raise typer.Exit(exits.worst([found.exit_code(strict), written]))
 
 
 def _refuse_contradictions(

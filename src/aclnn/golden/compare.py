@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,27 +70,35 @@ def compare(
     does not say of modules, by name, or a file of it), also (a third party's dump), work (processes, shards, progress).
     """
     row, element = _row(dtype)
-    own = Tolerances(rtol, atol, cap)
-    folders = _dumps(target, golden, op)
+    own, folders = Tolerances(rtol, atol, cap), _dumps(target, golden, op)
+    chosen = _standard(standard, own, bool(folders))
     if folders:
-        chosen = standards.find(standard or ("mixed" if own.any_given else "sound"))
-        own.refuse_others(chosen)
         asked = Asked(chosen, row, hints, _one_of(hf32), attributes_from(attributes), own)
         return compare_dumps(Path(target), folders, asked, work, None if also is None else Path(also))
-    chosen = standards.find(standard or "mixed")
-    own.refuse_others(chosen)
     maps = maps_from(files, op, arguments or {})
     hand = Hand(op, arguments or {}, product, element, None if shape is None else tuple(shape), maps)
+    judging = Judging(chosen, row, hints, own, check_golden)
+    return Comparison(chosen, _compared(subjects(target, golden, hand), only, judging))
+
+
+def _standard(name: str | None, own: Tolerances, is_dump: bool) -> Standard:
+    """The standard that was named, or the one that goes with what there is to judge."""
+    chosen = standards.find(name or ("sound" if is_dump and not own.any_given else "mixed"))
+    own.refuse_others(chosen)
+    return chosen
+
+
+def _compared(found: Iterator[Subject], only: Sequence[str] | None, judging: Judging) -> list[OutputReport]:
     reports: list[OutputReport] = []
-    for subject in subjects(target, golden, hand):
+    for subject in found:
         try:
             with np.errstate(all="ignore"):  # a file may hold anything; a signalling NaN is a result, no warning
-                reports += _compare_subject(_narrowed(subject, only), Judging(chosen, row, hints, own, check_golden))
+                reports += _compare_subject(_narrowed(subject, only), judging)
         except Exception as error:  # one case that breaks must not take the others with it
             if not subject.of_many:
                 raise
             reports.append(_refused(subject, ours(error)))
-    return Comparison(chosen, reports)
+    return reports
 
 
 def _dumps(target: Any, golden: Any, op: str | None) -> list[Path]:
