@@ -216,6 +216,13 @@ def _pair(output: str, target: Any, truths: Mapping[str, Truth]) -> Pair:
     return Pair(target, dtype, None, stored_as(truth, dtype))
 
 
+def _narrow_row(pair: Pair) -> str | None:
+    """The row of what a result was computed in, where autocast widened it again."""
+    roundings = pair.truth.precision.roundings if pair.truth is not None else ()
+    narrow = [d.name for d in roundings if d in NARROW and d is not pair.dtype]
+    return narrow[0] if narrow else None
+
+
 def _broken(name: str, error: AclnnError) -> OutputReport:
     """What our contract refuses is not judged; what is our own failure is an error."""
     status = SKIPPED if 161000 <= error.code < 162000 else ERROR

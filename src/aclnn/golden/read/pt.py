@@ -75,6 +75,8 @@ def read(source: Opened) -> dict[str, Array]:
 
 
 def _view(packed: Archive, members: dict[str, Any], name: str, value: Any) -> Array:
+    if isinstance(value, _Named):
+        raise ValueError("it holds Python objects other than tensors, which are never loaded")
     if not isinstance(value, Stored):
         raise ValueError(f"{name} is a {type(value).__name__}, not a tensor")
     storage, source = value.storage, packed.source
