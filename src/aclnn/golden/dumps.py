@@ -182,9 +182,8 @@ class Judge:
             else:
                 pair = _pair(output, target, truths)
                 found.pairs[output] = pair
-                judge_output(
-                    report, pair, self.asked.tolerances.applied(self.asked.standard, output), self.asked.row, case
-                )
+                standard = self.asked.tolerances.applied(self.asked.standard, output)
+                judge_output(report, pair, standard, self.asked.row or _narrow_row(pair), case)
                 report.notes += prepared.notes
             if report.why is not None or report.measured is not None:
                 found.reports.append(report)

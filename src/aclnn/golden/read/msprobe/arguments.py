@@ -83,7 +83,7 @@ def data(call: Call, recorded: Recorded, name: str) -> Array:
         raise Unjudged(f"{name}: {said}", f"{name}：{said}") from None
 
 
-def result(call: Call, value: Any, name: str, prepared: Prepared, shape: Sequence[int] | None = None) -> Array | None:
+def result(call: Call, value: Any, name: str, prepared: Prepared) -> Array | None:
     """A result of the unit, or None with the reason noted in `prepared`."""
     if not isinstance(value, Recorded):
         prepared.absent[name] = Text("it is not in the dump", "dump中没有该输出")
@@ -94,7 +94,7 @@ def result(call: Call, value: Any, name: str, prepared: Prepared, shape: Sequenc
         prepared.absent[name] = why.why
         return None
     prepared.outputs[name] = value
-    return found if shape is None else found.reshape(shape)
+    return found
 
 
 def computed_in(inputs: Sequence[Recorded], output: Any) -> DType:
