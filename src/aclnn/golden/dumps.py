@@ -11,7 +11,7 @@ import numpy as np
 from aclnn import ops
 from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.rounding import USE_HF32
-from aclnn.base.status import AclnnError, ours
+from aclnn.base.status import AclnnError, ours, reason
 from aclnn.golden.judge.blocks import Pair
 from aclnn.golden.judge.expected import bound_case, expected, stored_as
 from aclnn.golden.judge.sound import Truth
@@ -77,11 +77,21 @@ class Judge:
         return found
 
     def _judged(self, unit: Unit) -> Judgement:
-        prepared = self._prepared(unit)
+        prepared = self._understood(unit)
         found = self.measured(unit.name, prepared)
         if self.asked.hints:
             found.explain()
         return Judgement(unit.name, found.reports, prepared.inputs, prepared.outputs)
+
+    def _understood(self, unit: Unit) -> Prepared:
+        """An entry that others wrote may hold anything; what makes no sense is a reason, no failure of ours."""
+        try:
+            return self._prepared(unit)
+        except (Unjudged, AclnnError, MemoryError):
+            raise
+        except Exception as error:
+            said = reason(error)
+            raise Unjudged(f"its entry cannot be understood: {said}", f"无法理解该条目：{said}") from None
 
     def _prepared(self, unit: Unit) -> Prepared:
         attributes = dict(self.said_of(unit.call))

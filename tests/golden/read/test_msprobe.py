@@ -490,6 +490,17 @@ def test_entries_of_any_kind_are_reasons_and_no_crash(tmp_path: Path, name: str,
     assert found.exit_code() == exits.BAD_INPUT
 
 
+def test_numbers_beyond_reason(tmp_path: Path) -> None:
+    w = DumpWriter(tmp_path)
+    w.elu("Functional.elu.0", w.draw(5, 6), [1.0, False], 1.0)
+    w.lines["Functional.elu.0.forward"] = int("9" * 4000)
+    w.forwards["Functional.elu.0.forward"]["input_args"][1]["value"] = 10**400
+    w.forwards["Functional.elu.0.forward"]["output"].append({"dtype": "torch.float32", "shape": [2**62] * 40})
+    found = judged(w.finish())
+    assert "its entry cannot be understood" in why(found)["Functional.elu.0.forward"]
+    assert found.exit_code() == exits.BAD_INPUT
+
+
 def test_steps_and_ranks_in_their_order(tmp_path: Path) -> None:
     for step in (0, 2, 10):
         small(tmp_path / f"step{step}" / "rank0", seed=step).finish()

@@ -88,7 +88,18 @@ def lines(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
     if len(found.wrong) > _DESCRIBED:
         rest = len(found.wrong) - _DESCRIBED
         yield Styled(f"\n… and {rest} more wrong calls" if lang == "en" else f"\n……另有{rest}次错误的调用")
-    yield from _unjudged(found, lang, width)
+    yield from _unjudged(found, lang)
+    yield from _by_operator(found, lang)
+
+
+def _by_operator(found: DumpComparison, lang: str) -> Iterator[Styled]:
+    yield Styled("\nby operator:" if lang == "en" else "\n按算子统计：", "bold")
+    rows = operators(found)
+    room = max((cell_len(row.name) for row in rows), default=0)
+    for row in rows:
+        en = f"{row.right:,} right, {row.wrong:,} wrong, {row.open:,} not judged; worst err/allowed {number(row.worst)}"
+        zh = f"正确{row.right:,}，错误{row.wrong:,}，未判断{row.open:,}；最大误差/允许{number(row.worst)}"
+        yield Styled(f"  {set_cell_size(row.name, room)}  {zh if lang == 'zh' else en}")
 
 
 def _first(call: CallRow, lang: str) -> Iterator[Styled]:
@@ -184,7 +195,7 @@ def reasons(found: DumpComparison) -> list[tuple[Text, list[str]]]:
     return list(grouped.items())
 
 
-def _unjudged(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
+def _unjudged(found: DumpComparison, lang: str) -> Iterator[Styled]:
     listed = reasons(found)
     if listed:
         yield Styled("\nnot judged:" if lang == "en" else "\n未判断：", "bold")

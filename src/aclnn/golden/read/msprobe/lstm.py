@@ -22,7 +22,7 @@ from aclnn.golden.texts import Text
 from aclnn.ops.lstm import SAVED
 from aclnn.runtime.reference import evaluate
 
-_PARAMETER = re.compile(r"(weight|bias)_(ih|hh)(?:_l(\d+)(_reverse)?)?")
+_PARAMETER = re.compile(r"(weight|bias)_(ih|hh)(?:_l(\d{1,4})(_reverse)?)?")
 _PARTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
