@@ -25,9 +25,7 @@ DESCRIPTION, TENSORS = "dump.json", "dump_tensor_data"
 LONGEST_DESCRIPTION = 256 * 2**20  # bytes of dump.json, stack.json and construct.json
 _DEEPEST = 3  # folders between what is named and a dump.json: step, rank
 _NOT_THE_USERS = re.compile(r"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3|<frozen")
-_FRAME = re.compile(
-    r"File (?P<file>.+?), line (?P<line>\d{1,9}), in [^,]+, *\n? *(?P<code>.*)", re.DOTALL
-)
+_FRAME = re.compile(r"File (?P<file>.+?), line (?P<line>\d{1,9}), in [^,]+, *\n? *(?P<code>.*)", re.DOTALL)
 
 
 class Recorded(NamedTuple):
