@@ -9,7 +9,7 @@ import numpy as np
 import aclnn
 from aclnn.base.geometry import Array
 from aclnn.contract.cases import Case, fill, kept, views
-from aclnn.golden.sound import Judged, judge
+from aclnn.golden.judge.sound import Judged, judge
 from aclnn.runtime import scratch
 
 FENCE, MARK = 2**16, 77

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from aclnn import cli
+from aclnn.cases import batch
 from aclnn.cli import bench, compare, describe, environment, flags, run
-from aclnn.golden import batch, exits
+from aclnn.golden import exits
+from aclnn.golden.judge.standards import STANDARDS
 from aclnn.golden.result import ERROR, FAIL, PASS, Comparison, OutputReport
-from aclnn.golden.standards import STANDARDS
 from tests.cli.test_cli import aclnn
 from tests.golden.planting import planted
 
@@ -104,7 +105,7 @@ def test_one_case_that_breaks_does_not_take_the_others_with_it(tmp_path: Path, m
 
 def test_one_row_that_breaks_does_not_take_the_others_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t.csv").write_text("op,case\naclnnElu,one\naclnnElu,two\naclnnElu,three\n")
-    from aclnn.golden import trial
+    from aclnn.cases import trial
 
     original, seen = trial.make_plan, []
 

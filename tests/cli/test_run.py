@@ -14,13 +14,13 @@ import pytest
 
 from aclnn import ops
 from aclnn.base.product import DEFAULT
+from aclnn.cases import batch
+from aclnn.cases import trial as trial_module
+from aclnn.cases.batch import Options, run_table
+from aclnn.cases.table import Row, read_table
+from aclnn.cases.trial import Trial, try_case
 from aclnn.contract.cases import fill, views
-from aclnn.golden import batch
-from aclnn.golden import trial as trial_module
-from aclnn.golden.batch import Options, run_table
 from aclnn.golden.compare import compare
-from aclnn.golden.table import Row, read_table
-from aclnn.golden.trial import Trial, try_case
 from aclnn.runtime.plan import Plan, make_plan
 from tests.cli.test_cli import aclnn
 

@@ -10,8 +10,8 @@ import numpy as np
 import aclnn
 from aclnn import ops
 from aclnn.contract.cases import Case, fill, kept, views
-from aclnn.golden.casefile import save_case
 from aclnn.golden.compare import compare
+from aclnn.golden.read.casefile import save_case
 from aclnn.golden.result import Comparison
 from tests.harness import call
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from aclnn.base.product import CPU
 from aclnn.base.tolerance import allowed_error
 from aclnn.contract.cases import Case
 from aclnn.golden.compare import compare
-from aclnn.golden.sound import truths
-from aclnn.golden.standards import STANDARDS
+from aclnn.golden.judge.sound import truths
+from aclnn.golden.judge.standards import STANDARDS
 from tests.golden.planting import Planted, planted, report_of
 
 
@@ -223,6 +224,36 @@ def test_a_golden_of_nan_alone_cannot_be_compared_with(tmp_path: Path) -> None:
     assert compare(path, nan).reports[0].sound
     found = compare(run.save(tmp_path / "wrong.npz", gradInput=nan), nan)
     assert (found.exit_code(), found.exit_code(strict=True)) == (2, 1)
+
+
+def test_a_golden_that_agrees_costs_no_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = planted("aclnnEluBackward", shape=(10, 20))
+    off = run.arrays["gradInput"] * 2
+    path = run.save(tmp_path / "case.npz", gradInput=off)
+    assert compare(path, off, check_golden=True).sound is False  # both are wrong
+    computed = []
+    real = sys.modules["aclnn.golden.compare"].truths
+    monkeypatch.setattr("aclnn.golden.compare.truths", lambda *given: computed.append(1) or real(*given))
+    assert compare(path, off).passed
+    assert computed == []
+    assert not compare(path, run.arrays["gradInput"]).passed
+    assert computed == [1]
+
+
+def test_tolerances_of_ones_own(tmp_path: Path) -> None:
+    run = planted("aclnnConvolutionBackward")
+    off = run.arrays["gradWeight"] * np.float32(1.01)
+    path = run.save(tmp_path / "case.npz", gradWeight=off)
+    assert not compare(path).passed
+    assert compare(path, rtol=0.05, cap=1e3).passed
+    found = compare(path, rtol={"gradWeight": 0.05}, cap={"gradWeight": 1e3})
+    assert found.passed
+    assert "float32 (gradWeight): rtol 0.05, atol 1.53e-05, cap 1e+03" in str(found)
+    assert not compare(path, rtol={"gradInput": 0.05}).passed
+    with pytest.raises(aclnn.AclnnError, match="belong to the standard mixed; the standard is close"):
+        compare(path, standard="close", rtol=1.0)
+    with pytest.raises(aclnn.AclnnError, match="rtol is -1; it must be a number that is not negative"):
+        compare(path, rtol=-1)
 
 
 def test_a_golden_of_nan_alone_is_right_where_the_inputs_ask_for_it(tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def peak() -> int:
 
 def worker(first: int, last: int, step: int) -> None:
     """Files one after the other, with little address space."""
-    from aclnn.golden import batch
+    from aclnn.cases import batch
 
     batch.STEADY = 0.0  # a row runs once: how fast it is matters to nobody here
     resource.setrlimit(resource.RLIMIT_AS, (_ROOM, _ROOM))

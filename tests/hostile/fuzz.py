@@ -17,9 +17,9 @@ import numpy as np
 import aclnn
 from aclnn import ops
 from aclnn.base.product import CPU
+from aclnn.cases.table import parse, read_table
 from aclnn.contract.cases import fill
-from aclnn.golden import casefile, containers
-from aclnn.golden.table import parse, read_table
+from aclnn.golden.read import casefile, containers
 from tests.hostile.liars import LIARS
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -29,7 +29,7 @@ import numpy as np
 import aclnn
 from aclnn import ops
 from aclnn.contract.cases import Case, fill, kept, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from tests.doors.c_door import CCall, library
 from tests.harness import assert_sound, bits, call
 

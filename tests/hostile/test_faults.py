@@ -17,7 +17,7 @@ import aclnn
 from aclnn import ops
 from aclnn.contract.cases import fill
 from aclnn.contract.model import Op
-from aclnn.golden import containers
+from aclnn.golden.read import containers
 from aclnn.runtime import executor as executor_module
 from aclnn.runtime import plan as plan_module
 from tests.harness import call

@@ -13,7 +13,7 @@ from tests.hostile.files import Seen
 @pytest.mark.skipif(sys.platform != "linux", reason="measures its memory in /proc")
 @pytest.mark.parametrize("suffix", [s for s in files.FORMATS if s != ".pt"])
 def test_hostile_files_are_answered(suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from aclnn.golden import batch
+    from aclnn.cases import batch
 
     monkeypatch.setattr(batch, "STEADY", 0.0)
     beyond = 10**6 * len(files.FORMATS)  # the long run begins at 0

@@ -15,7 +15,7 @@ from aclnn import ops
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, kept, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from tests.harness import call, tensors
 
 ENGINES = ("auto", "numpy", "reference")

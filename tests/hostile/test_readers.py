@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 import aclnn
 from aclnn import ops
 from aclnn.base.product import CPU
+from aclnn.cases.batch import Options, Result, repro
+from aclnn.cases.table import COLUMNS, parse, read_table
 from aclnn.cli.app import app
 from aclnn.contract.cases import fill, views
-from aclnn.golden import casefile, containers
-from aclnn.golden.batch import Options, Result, repro
-from aclnn.golden.load import Hand, subjects
-from aclnn.golden.table import COLUMNS, parse, read_table
+from aclnn.golden.read import casefile, containers
+from aclnn.golden.read.load import Hand, subjects
 from tests.hostile.liars import answer
 
 AWKWARD = st.text(alphabet=st.sampled_from(list("0123456789x,=@:.-+eE\"'#\n\r\t ;|<>[]()²٣αnaif\0\x1b￿")), max_size=40)

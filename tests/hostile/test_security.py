@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.golden import batch
+from aclnn.cases import batch
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "src" / "aclnn").rglob("*.py"))

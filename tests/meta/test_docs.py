@@ -188,6 +188,16 @@ def test_a_how_to_page_by_copy_and_paste(name: str, lang: str, tmp_path: Path) -
 @pytest.mark.long
 @pytest.mark.torch
 @pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_fault_is_found_as_the_page_says(lang: str, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    run = ("python examples", "report.html --lang zh ||", "report.html ||")
+    steps = blocks(page(lang, "howto/step.md"))
+    follow([s for s in steps if s.language == "text" or any(part in s.text for part in run)], tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.torch
+@pytest.mark.parametrize("lang", ["en", "zh"])
 def test_an_operator_is_added_as_the_page_says(lang: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy_project(tmp_path, "src", "tests", "docs", "README.md", "README.zh.md", "pyproject.toml")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))

@@ -14,7 +14,7 @@ from aclnn.base.adopt import to_torch
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.ops.conv_tbc import conv_tbc_backward_case
 from tests.harness import assert_sound, call
 from tests.strategies import strided

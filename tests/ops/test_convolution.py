@@ -15,7 +15,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.format import Format
 from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.ops.convolution import convolution_backward_case
 from tests.harness import assert_sound, call
 from tests.ops.convolution_by_definition import backward, forward

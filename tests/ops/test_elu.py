@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.contract.cases import Case, fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.ops.elu import elu_backward_case, elu_backward_reference
 from tests.harness import assert_sound, bits, call
 from tests.strategies import strided

@@ -13,7 +13,7 @@ import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType, by_name
 from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.ops.lstm import SAVED, lstm_backward_case
 from tests.harness import assert_sound, call, run_and_judge, tensors
 from tests.ops.lstm_forward import Forward, counts_of, fill_as_forward, forward, taking_part, time_major

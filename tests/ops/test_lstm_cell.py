@@ -13,7 +13,7 @@ import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType, by_name
 from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
 from tests.harness import assert_sound, call
 from tests.strategies import strided

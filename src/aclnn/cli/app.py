@@ -25,7 +25,7 @@ _FIRST_STEPS = """aclnn {version}: the aclnn gradient operators on any CPU.
   aclnn ops                                   what there is
   aclnn describe aclnnEluBackward             arguments, rules and codes of one operator (--lang zh for Chinese)
   aclnn run aclnnEluBackward --check -o out   run one operator, or a table of cases (.csv), and check the results
-  aclnn compare -tp out                       is a result right, and if not, where and why
+  aclnn compare -tp out                       is a result or a dump right, and if not, where and why
   aclnn cxx prog.cpp -o prog                  compile a C++ aclnn program; ./prog runs with no NPU
   aclnn bench elu                             how fast it is here, beside PyTorch (in a checkout)
   aclnn env                                   what this machine has; paste it into a bug report

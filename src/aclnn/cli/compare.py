@@ -2,89 +2,186 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from aclnn import ops
-from aclnn.base.status import invalid
+from aclnn.base.status import AclnnError, invalid
+from aclnn.cases.table import parse
 from aclnn.cli.describe import Lang
 from aclnn.cli.files import given_arguments
-from aclnn.cli.screen import say
+from aclnn.cli.progress import told
+from aclnn.cli.screen import complain, say
+from aclnn.golden import exits
 from aclnn.golden.compare import compare as compare_
-from aclnn.golden.report import check_suffix
-from aclnn.golden.result import Comparison
-from aclnn.golden.standards import STANDARDS
-from aclnn.golden.table import parse
-from aclnn.golden.terminal import WIDTH, as_text, render
+from aclnn.golden.joined import join as join_
+from aclnn.golden.judge.standards import STANDARDS
+from aclnn.golden.result import Comparison, DumpComparison
+from aclnn.golden.show.files import MissingPackageError, check_suffix
+from aclnn.golden.show.terminal import WIDTH, as_text, render
+from aclnn.golden.steps import Work, parsed_shard
 
+
+def _option(*names: str, text: str, **more: Any) -> Any:
+    return typer.Option(*names, help=text, **more)
+
+
+Target = Annotated[
+    Path | None, _option("-tp", "--target", text="A case file, a dump, a folder of cases, or a table of targets.")
+]
+Golden = Annotated[
+    Path | None, _option("-gp", "--golden", text="A golden to compare with; without it one is computed.")
+]
 Out = Annotated[
     list[Path] | None,
-    typer.Option("-o", "--out", help="A report: .html, .csv, .json, .xml (JUnit), .xlsx, or a folder. Repeatable."),
+    _option("-o", "--out", text="A report: .html, .csv, .json, .xml (JUnit), .xlsx, or a folder. Repeatable."),
 ]
+StandardName = Annotated[
+    str | None, _option(text=f"The accuracy standard: {', '.join(STANDARDS)}. Default: mixed; of a dump: sound.")
+]
+Strict = Annotated[bool, _option("--strict", text="The exit code follows soundness, not the standard.")]
+Operator = Annotated[str | None, _option(text="The operator, where the target does not say it.")]
+Arguments = Annotated[
+    list[str] | None, _option("--arg", text="With --op: name=value, or name=file for a tensor. Repeatable.")
+]
+Dtype = Annotated[
+    str | None, _option(text="The row of the standard (float16, bfloat16, float32, hf32); what .bin files are.")
+]
+Shape = Annotated[str | None, _option(text="The shape of a .bin file, such as 2x3x4.")]
+Product = Annotated[str | None, _option(text="The product to check against.")]
+Hints = Annotated[bool, typer.Option(help="Find out why a wrong result is wrong.")]
 Only = Annotated[
-    list[str] | None,
-    typer.Option("--only", help="An output to compare, others may be missing. Repeatable; default: all."),
+    list[str] | None, _option("--only", text="An output to compare, others may be missing. Repeatable; default: all.")
 ]
+Limits = Annotated[
+    list[str] | None,
+    _option(text="A number in place of that of mixed: 1e-3, or for one output gradWeight=1e-3. Repeatable."),
+]
+CheckGolden = Annotated[bool, _option("--check-golden", text="Hold a golden that agrees against the reference, too.")]
+Maps = Annotated[
+    list[str] | None,
+    _option(
+        "--map",
+        text="Of a dump of kernels: input.0=gradOutput with --op, or a JSON file of maps by type. Repeatable.",
+    ),
+]
+Hf32 = Annotated[str, _option(text="Of a dump: whether float32 may be HF32: auto, yes or no.")]
+Attributes = Annotated[Path | None, _option(text="Of a dump: a JSON file with what it does not say of modules.")]
+Also = Annotated[Path | None, _option(text="Of a dump: a third party's dump to stand beside it.")]
+Jobs = Annotated[int, _option("-j", "--jobs", text="Of a dump: processes that share its calls.", min=1)]
+Shard = Annotated[str, _option(text="Of a dump: only a part of its calls, such as 2/8.")]
+Join = Annotated[
+    list[Path] | None,
+    _option("--join", text="In place of a target: .json reports of all shards, or folders of them. Repeatable."),
+]
+Language = Annotated[Lang, _option("--lang", text="Language: en or zh.")]
 
 
 def compare(
-    target: Annotated[
-        Path,
-        typer.Option("-tp", "--target", help="A case file, a folder of dumps or of cases, or a table of targets."),
-    ],
-    golden: Annotated[
-        Path | None, typer.Option("-gp", "--golden", help="A golden to compare with; without it one is computed.")
-    ] = None,
+    target: Target = None,
+    golden: Golden = None,
     out: Out = None,
-    standard: Annotated[str, typer.Option(help=f"The accuracy standard: {', '.join(STANDARDS)}.")] = "mixed",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="The exit code follows soundness, not the standard.")
-    ] = False,
-    op: Annotated[str | None, typer.Option(help="The operator, where the target does not say it.")] = None,
-    arg: Annotated[
-        list[str] | None, typer.Option("--arg", help="With --op: name=value, or name=file for a tensor. Repeatable.")
-    ] = None,
-    dtype: Annotated[
-        str | None,
-        typer.Option(help="The row of the standard (float16, bfloat16, float32, hf32); what .bin files are."),
-    ] = None,
-    shape: Annotated[str | None, typer.Option(help="The shape of a .bin file, such as 2x3x4.")] = None,
-    product: Annotated[str | None, typer.Option(help="The product to check against.")] = None,
-    hints: Annotated[bool, typer.Option(help="Find out why a wrong result is wrong.")] = True,
+    standard: StandardName = None,
+    strict: Strict = False,
+    op: Operator = None,
+    arg: Arguments = None,
+    dtype: Dtype = None,
+    shape: Shape = None,
+    product: Product = None,
+    hints: Hints = True,
     only: Only = None,
-    lang: Annotated[Lang, typer.Option("--lang", help="Language: en or zh.")] = Lang.en,
+    rtol: Limits = None,
+    atol: Limits = None,
+    cap: Limits = None,
+    check_golden: CheckGolden = False,
+    map_: Maps = None,
+    hf32: Hf32 = "auto",
+    attributes: Attributes = None,
+    also: Also = None,
+    jobs: Jobs = 1,
+    shard: Shard = "1/1",
+    join: Join = None,
+    lang: Language = Lang.en,
 ) -> None:
     """Compares an NPU result with the float64 reference of its own inputs, or with a golden.
 
+    Of a dump of msprobe every call of ours is judged, and the first wrong one is named with its line of code.
     The verdict is what the standard says; "sound" says whether every element is within what rounding can explain.
     Exit code 0: right; 1: a mismatch, whatever else went wrong; 2: bad input; 3: a failure of our own;
     130: interrupted.
     """
-    for path in out or ():
+    _refuse_contradictions(target, join, op, arg, out or [])
+    given: dict[str, Any] = {"op": op, "product": product}
+    given |= {"arguments": given_arguments(ops.find(op), arg or []) if op else {}}
+    given |= {"shape": None if shape is None else _sizes(shape), "hints": hints, "only": only or None}
+    given |= {"rtol": _limits("rtol", rtol), "atol": _limits("atol", atol), "cap": _limits("cap", cap)}
+    given |= {"files": _files(map_), "check_golden": check_golden, "hf32": hf32, "attributes": attributes, "also": also}
+    with told(lang) as tell:
+        work = Work(jobs, parsed_shard(shard), tell)
+        found = join_(join) if join else compare_(target, golden, dtype, standard, work=work, **given)
+    written = _written(found, out or [], lang)
+    _show(found, lang)
+    raise typer.Exit(exits.worst([found.exit_code(strict), written]))
+
+
+def _refuse_contradictions(
+    target: Path | None, join: list[Path] | None, op: str | None, arg: list[str] | None, out: list[Path]
+) -> None:
+    for path in out:
         check_suffix(path)
+    if (target is None) == (not join):
+        raise invalid("give a target (-tp), or reports to put together (--join); one of the two.", "target")
     if arg and not op:
         raise invalid("--arg needs --op: without an operator nobody knows what it means.")
-    arguments = given_arguments(ops.find(op), arg or []) if op else {}
-    sizes = None if shape is None else _sizes(shape)
-    said = partial(compare_, op=op, arguments=arguments, product=product, shape=sizes)
-    found = said(target, golden, dtype, standard, hints=hints, only=only or None)
-    for path in out or ():
-        for written in found.save(path, lang.value):
-            say(f"report: {written}" if lang is Lang.en else f"报告：{written}")
-    _show(found, lang)
-    raise typer.Exit(found.exit_code(strict))
+
+
+def _written(found: Comparison, out: list[Path], lang: Lang) -> int:
+    """Writes the reports, each on its own; what cannot be written is said, and the verdict stands."""
+    codes = [exits.RIGHT]
+    for path in out:
+        try:
+            for written in found.save(path, lang.value):
+                say(f"report: {written}" if lang is Lang.en else f"报告：{written}")
+        except MissingPackageError as error:
+            complain(f"aclnn: {error}")
+        except AclnnError as error:
+            complain(f"aclnn: {error}")
+            codes.append(exits.of(error.code))
+    return exits.worst(codes)
 
 
 def _show(found: Comparison, lang: Lang) -> None:
     console = Console()
     if console.is_terminal:
-        console.print(render(found, lang.value), width=min(console.width, WIDTH))
+        width = console.width if isinstance(found, DumpComparison) else min(console.width, WIDTH)
+        console.print(render(found, lang.value, width), width=width)
     else:
         say(as_text(found, lang.value))
+
+
+def _files(texts: list[str] | None) -> Any:
+    """Which file of a kernel is which argument: pairs, or the one file that says it."""
+    if not texts or "=" not in texts[0]:
+        return texts[0] if texts else None
+    pairs = [text.partition("=") for text in texts]
+    if not all(sign for _, sign, _ in pairs):
+        raise invalid("--map is not of the form input.0=gradOutput.", "map")
+    return {part: name for part, _, name in pairs}
+
+
+def _limits(name: str, texts: list[str] | None) -> dict[str, float] | None:
+    """Numbers by the names of outputs; "" is all others."""
+    found: dict[str, float] = {}
+    for text in texts or ():
+        output, _, value = text.rpartition("=")
+        try:
+            found[output] = float(value)
+        except ValueError:
+            raise invalid(f"--{name} {text!r} is no number; write 1e-3, or gradWeight=1e-3.", name) from None
+    return found or None
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from aclnn.base.status import invalid
+from aclnn.cases.table import parse
 from aclnn.contract.model import HIDDEN, Arg, Op
-from aclnn.golden import containers
-from aclnn.golden.table import parse
+from aclnn.golden.read import containers
 
 
 def given_arguments(op: Op, texts: list[str]) -> dict[str, Any]:

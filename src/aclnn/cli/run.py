@@ -11,15 +11,15 @@ import typer
 
 from aclnn import ops
 from aclnn.base.status import AclnnError, invalid, ours
+from aclnn.cases.batch import Options, Result, count, repro, run_table
+from aclnn.cases.trial import BROKEN, ERROR, FAIL, PASS, RAN, SKIPPED
 from aclnn.cli.describe import operator_names
 from aclnn.cli.files import given_arguments
 from aclnn.cli.screen import complain, print_table, progress, say
 from aclnn.contract.cases import fill, kept, views
 from aclnn.contract.model import HIDDEN, Op
 from aclnn.golden import exits
-from aclnn.golden.batch import Options, Result, count, repro, run_table
-from aclnn.golden.casefile import save_case
-from aclnn.golden.trial import BROKEN, ERROR, FAIL, PASS, RAN, SKIPPED
+from aclnn.golden.read.casefile import save_case
 from aclnn.runtime import settings
 
 _HEAD = ("op", "case", "dtype", "kernel", "ms", "error / allowed", "verdict")
@@ -153,7 +153,7 @@ def _refuse_missing(op: Op, given: dict[str, Any]) -> None:
 
 
 def _finish(op: Op, binding: Any, arrays: dict[str, Any], check: bool, out: Path | None) -> None:
-    from aclnn.golden.sound import judge
+    from aclnn.golden.judge.sound import judge
     from aclnn.runtime.executor import Executor
 
     given = kept(arrays, op)

@@ -19,7 +19,7 @@ from aclnn.contract.model import Op
 from aclnn.contract.rule import Rule, Stage
 from aclnn.gen import clients, names, tables
 from aclnn.gen.tables import Table, markdown
-from aclnn.golden.standards import STANDARDS
+from aclnn.golden.judge.standards import STANDARDS
 from aclnn.golden.texts import Text
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from aclnn.base import dtype as dtypes
-from aclnn.base.dtype import FLOAT32, FLOAT64, DType
+from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.geometry import Array
-from aclnn.base.rounding import ALLOW_DOWN_PRECISION, USE_HF32
 from aclnn.base.status import AclnnError, invalid, ours
-from aclnn.golden import containers, standards
-from aclnn.golden.blocks import Pair
-from aclnn.golden.casefile import LoadedCase
-from aclnn.golden.explain import Wrong, explain
-from aclnn.golden.hypotheses import computed_as
-from aclnn.golden.load import Hand, Subject, subjects
-from aclnn.golden.metrics import Measured, measure
-from aclnn.golden.places import map_of, where
-from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, Comparison, OutputReport, disagreement
-from aclnn.golden.slices import worst_slice
-from aclnn.golden.sound import Truth, truths
-from aclnn.golden.standards import Standard
-from aclnn.golden.texts import Text, many
+from aclnn.golden.dumps import AUTO, NO, YES, Asked
+from aclnn.golden.judge import standards
+from aclnn.golden.judge.blocks import Pair
+from aclnn.golden.judge.sound import Truth, truths
+from aclnn.golden.judge.standards import Limit, Standard, Tolerances
+from aclnn.golden.outputs import explain_outputs, judge_output
+from aclnn.golden.read import containers
+from aclnn.golden.read.kernels import maps_from
+from aclnn.golden.read.load import Hand, Subject, subjects
+from aclnn.golden.read.msprobe.attributes import attributes_from
+from aclnn.golden.read.msprobe.dump import find
+from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, Comparison, OutputReport
+from aclnn.golden.steps import Work, compare_dumps
+from aclnn.golden.texts import Text
 
+ONE_AFTER_ANOTHER = Work()
 _NAN_FOR_INF = ("Lstm", "ThnnFusedLstmCell")  # whose documents say that Inf in gives NaN out
 
 
@@ -34,7 +36,7 @@ def compare(
     target: Any,
     golden: Any = None,
     dtype: Any = None,
-    standard: str = "mixed",
+    standard: str | None = None,
     *,
     op: str | None = None,
     arguments: Mapping[str, Any] | None = None,
@@ -42,29 +44,79 @@ def compare(
     shape: Sequence[int] | None = None,
     hints: bool = True,
     only: Sequence[str] | None = None,
+    rtol: Limit = None,
+    atol: Limit = None,
+    cap: Limit = None,
+    check_golden: bool = False,
+    files: Any = None,
+    hf32: str = AUTO,
+    attributes: Any = None,
+    also: str | Path | None = None,
+    work: Work = ONE_AFTER_ANOTHER,
 ) -> Comparison:
     """Compares a target with a golden, or with the float64 reference of its own inputs.
 
-    target: a case file, a folder of dumps, a table of cases (paths), an array, or arrays by name.
+    target: a case file, a folder of case files, a dump of msprobe, a table of cases (paths), an array, or arrays by
+    name. Of a dump every call of ours is judged, in order of execution.
     golden: the same kinds; without it the golden is computed, which needs a case or `op` and `arguments`.
     dtype: the row of the standard (float16, bfloat16, float32, hf32); also what bare bytes are.
-    standard: mixed, mere-mare, thousandth, close, cosine or binary.
+    standard: mixed, mere-mare, thousandth, close, cosine, binary or sound; mixed is the default, and for dumps sound.
     shape: of bare bytes. hints: whether to find out why a wrong result is wrong.
     only: the outputs to compare. Without it all are that the call asks for, and one that is missing fails.
+    check_golden: whether a golden that the target agrees with is itself held against the reference, which costs time.
+    files: of a dump of kernels, which file is which argument ({"input.0": "gradOutput"}), or a JSON file of it.
+    rtol, atol, cap: in place of those of mixed, one number or numbers by the names of outputs.
+    Of dumps alone: hf32 ("auto": where float32 does not explain a convolution, "yes", "no"), attributes (what a dump
+    does not say of modules, by name, or a file of it), also (a third party's dump), work (processes, shards, progress).
     """
-    chosen = standards.find(standard)
     row, element = _row(dtype)
-    hand = Hand(op, arguments or {}, product, element, None if shape is None else tuple(shape))
+    own, folders = Tolerances(rtol, atol, cap), _dumps(target, golden, op)
+    chosen = _standard(standard, own, bool(folders))
+    if folders:
+        asked = Asked(chosen, row, hints, _one_of(hf32), attributes_from(attributes), own)
+        return compare_dumps(Path(target), folders, asked, work, None if also is None else Path(also))
+    maps = maps_from(files, op, arguments or {})
+    hand = Hand(op, arguments or {}, product, element, None if shape is None else tuple(shape), maps)
+    judging = Judging(chosen, row, hints, own, check_golden)
+    return Comparison(chosen, _compared(subjects(target, golden, hand), only, judging))
+
+
+def _standard(name: str | None, own: Tolerances, is_dump: bool) -> Standard:
+    """The standard that was named, or the one that goes with what there is to judge."""
+    chosen = standards.find(name or ("sound" if is_dump and not own.any_given else "mixed"))
+    own.refuse_others(chosen)
+    return chosen
+
+
+def _compared(found: Iterator[Subject], only: Sequence[str] | None, judging: Judging) -> list[OutputReport]:
     reports: list[OutputReport] = []
-    for subject in subjects(target, golden, hand):
+    for subject in found:
         try:
             with np.errstate(all="ignore"):  # a file may hold anything; a signalling NaN is a result, no warning
-                reports += _compare_subject(_narrowed(subject, only), chosen, row, hints)
+                reports += _compare_subject(_narrowed(subject, only), judging)
         except Exception as error:  # one case that breaks must not take the others with it
             if not subject.of_many:
                 raise
             reports.append(_refused(subject, ours(error)))
-    return Comparison(chosen, reports)
+    return reports
+
+
+def _dumps(target: Any, golden: Any, op: str | None) -> list[Path]:
+    """The dumps that a target stands for."""
+    if not isinstance(target, (str, Path)) or op is not None:
+        return []
+    found = find(Path(target))
+    if found and golden is not None:
+        raise invalid(
+            f"{target} is a dump and judged from its own inputs; another dump goes beside it as also.", "golden"
+        )
+    return found
+
+
+def _one_of(hf32: str) -> str:
+    if hf32 not in (AUTO, YES, NO):
+        raise invalid(f"hf32 is {hf32!r}; it must be {AUTO}, {YES} or {NO}.", "hf32")
+    return hf32
 
 
 def _refused(subject: Subject, error: AclnnError) -> OutputReport:
@@ -98,10 +150,30 @@ def _narrowed(subject: Subject, only: Sequence[str] | None) -> Subject:
     return replace(subject, targets={n: t for n, t in subject.targets.items() if {n, whole[n]} & wanted})
 
 
-def _compare_subject(subject: Subject, standard: Standard, row: str | None, hints: bool) -> list[OutputReport]:
+class Judging(NamedTuple):
+    """How outputs are judged."""
+
+    standard: Standard
+    row: str | None
+    hints: bool
+    own: Tolerances
+    check_golden: bool
+
+
+def _compare_subject(subject: Subject, judging: Judging) -> list[OutputReport]:
+    """The outputs of a subject. What agrees with the golden that was given needs no reference: that costs more."""
     if subject.error is not None:
         return [_refused(subject, subject.error)]
-    expected = _expected(subject)
+    if subject.goldens is not None and subject.case is not None and not judging.check_golden:
+        reports = _judged(subject, judging, {})
+        if all(r.measured is not None and r.status == PASS and r.sound for r in reports):
+            return [*reports, *(_unasked(subject, name) for name in subject.unasked)]
+    reports = _judged(subject, judging, _expected(subject))
+    reports += [_unasked(subject, name) for name in subject.unasked]
+    return [r for r in reports if r.why is not None or r.measured is not None]
+
+
+def _judged(subject: Subject, judging: Judging, expected: Mapping[str, Truth]) -> list[OutputReport]:
     reports, pairs = [], {}
     for name, target in subject.targets.items():
         report = OutputReport(subject.name, name, SKIPPED, operator=subject.case.op.name if subject.case else None)
@@ -109,11 +181,11 @@ def _compare_subject(subject: Subject, standard: Standard, row: str | None, hint
         pair = _pair(subject, name, target, expected, report)
         if pair is not None:
             pairs[name] = pair
-            _judge(report, pair, standard, row, subject.case)
-    if hints and subject.case is not None:
-        _explain(subject.case, reports, pairs)
-    reports += [_unasked(subject, name) for name in subject.unasked]
-    return [r for r in reports if r.why is not None or r.measured is not None]
+            standard = judging.own.applied(judging.standard, name)
+            judge_output(report, pair, standard, judging.row, subject.case)
+    if judging.hints and subject.case is not None and expected:
+        explain_outputs(subject.case, reports, pairs)
+    return reports
 
 
 def _expected(subject: Subject) -> dict[str, Truth]:
@@ -150,91 +222,3 @@ def _pair(
 def _unasked(subject: Subject, name: str) -> OutputReport:
     why = Text("the call does not ask for it", "调用未要求计算该输出")
     return OutputReport(subject.name, name, SKIPPED, why, subject.case.op.name if subject.case else None)
-
-
-def _judge(report: OutputReport, pair: Pair, standard: Standard, row: str | None, case: LoadedCase | None) -> None:
-    places = map_of(case, report.output, pair.target.shape)
-    report.dtype, report.shape, report.axes = pair.dtype.name, pair.target.shape, places.axes
-    if "float" not in pair.dtype.name:
-        raise invalid(f"{report.label} has dtype {pair.dtype}; only floating-point results are compared.")
-    report.rule = standard.rule(row or _natural_row(report, pair, case, standard))
-    found = measure(pair, report.rule, [places.inner] if places.inner else [])
-    report.measured = found
-    report.criteria = report.rule.criteria(found.summary())
-    report.status = PASS if all(c.holds for c in report.criteria) else FAIL
-    report.sound = _is_sound(found, pair)
-    if found.misses:
-        report.places = where(found, places)
-        report.slice = worst_slice(pair, found.worst)
-    _refuse_a_golden_of_nan(report, found, pair)
-    report.notes += tuple(_notes(report, pair))
-
-
-def _natural_row(report: OutputReport, pair: Pair, case: LoadedCase | None, standard: Standard) -> str:
-    """The element type, or HF32 where the operator is asked to round its inputs so; float32 serves float64 too."""
-    if case is not None and "cubeMathType" in case.op.by_name and report.output != "gradBias":
-        rounds = case.call["cubeMathType"] in (ALLOW_DOWN_PRECISION, USE_HF32)
-        if rounds and computed_as(case) is FLOAT32 and pair.dtype is FLOAT32:
-            return "hf32"
-    has_row = pair.dtype.name in standard.rows or "any" in standard.rows
-    return "float32" if pair.dtype is FLOAT64 and not has_row else pair.dtype.name
-
-
-def _is_sound(found: Measured, pair: Pair) -> bool | None:
-    """Against a golden from a file, misses may still be rounding: only NaN and Inf are certain there."""
-    if not found.misses:
-        return True
-    return None if pair.truth is None and not found.special_misses else False
-
-
-def _refuse_a_golden_of_nan(report: OutputReport, found: Measured, pair: Pair) -> None:
-    """A golden of NaN alone was never written; unless the inputs ask for it, nothing can be told by it."""
-    if pair.golden is None or found.count < 2 or found.nan_golden < found.count:
-        return
-    if pair.truth is None or not np.isnan(pair.truth.exact).all():
-        report.status = ERROR
-        report.why = Text("every element of the golden is NaN", "标杆数据全为NaN")
-
-
-def _notes(report: OutputReport, pair: Pair) -> Iterator[Text]:
-    found = report.measured
-    assert found is not None
-    if found.special_misses and found.nan_target == found.count:
-        yield Text("every element of the target is NaN", "待测数据全为NaN")
-    if report.rule is not None and pair.dtype is FLOAT64 and report.rule.row == "float32":
-        name = report.rule.standard
-        yield Text(f"{name} has no row for float64: that of float32 is used", f"{name}没有float64一行，使用float32的")
-    apart = disagreement(report)
-    if apart is not None:
-        yield apart
-    if report.sound is None:
-        yield Text(
-            f"{many(found.misses, 'element')} may be rounding or not: that takes the operator and its inputs to tell",
-            f"{found.misses:,}个元素是否属于舍入误差无法判断：需要算子及其输入",
-        )
-    if found.documented:
-        yield Text(
-            f"{many(found.documented, 'element')} NaN where the golden is Inf: a documented boundary, not a fault",
-            f"{found.documented:,}个元素为NaN而标杆为Inf：文档说明的边界行为，不算错误",
-        )
-    if pair.golden is not None and pair.truth is not None:
-        wrong = int(np.count_nonzero(pair.truth.ratio(pair.golden) > 1))
-        if wrong:
-            yield Text(
-                f"the golden that was given is itself beyond rounding in {many(wrong, 'element')}",
-                f"给定的标杆自身有{wrong:,}个元素超出舍入误差",
-            )
-
-
-def _explain(case: LoadedCase, reports: list[OutputReport], pairs: Mapping[str, Pair]) -> None:
-    wrong = {
-        r.output: Wrong(pairs[r.output].target, r.measured.misses, bool(r.places))
-        for r in reports
-        if r.sound is False and r.measured is not None and r.measured.misses
-    }
-    if not wrong:
-        return
-    proved = explain(case, wrong)
-    for report in reports:
-        if report.output in proved:
-            report.hints = (proved[report.output],)

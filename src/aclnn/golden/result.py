@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from aclnn.base.geometry import Array
 from aclnn.base.text import visible
 from aclnn.golden import exits
-from aclnn.golden.blocks import Miss
-from aclnn.golden.metrics import Measured
-from aclnn.golden.standards import Criterion, Rule, Standard
+from aclnn.golden.judge.blocks import Miss
+from aclnn.golden.judge.metrics import Measured
+from aclnn.golden.judge.slices import Slice
+from aclnn.golden.judge.standards import Criterion, Rule, Standard
 from aclnn.golden.texts import Text, many, percent
+from aclnn.golden.why.explain import Hint
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -26,24 +27,6 @@ STATUS = {
     SKIPPED: Text("skipped", "跳过"),
     ERROR: Text("error", "错误"),
 }
-
-
-class Hint(NamedTuple):
-    """What went wrong, and what recomputing under that assumption showed."""
-
-    key: str
-    says: Text
-    proof: Text
-
-
-@dataclass(frozen=True)
-class Slice:
-    """The plane through the worst element: the error of each cell in units of the allowed one."""
-
-    axes: tuple[int, int]
-    through: tuple[int, ...]  # the worst element
-    window: tuple[slice, slice]  # the part of the plane that is shown
-    cells: Array  # the largest ratio in each cell
 
 
 @dataclass
@@ -68,6 +51,12 @@ class OutputReport:
     notes: tuple[Text, ...] = ()
     slice: Slice | None = None
     code: int = 0  # of an error: the return code that it came with
+    order: int = 0  # of a call in a dump: its place in the order of execution …
+    kind: str = ""  # … what torch calls it …
+    line: str = ""  # … the user's line that made it …
+    code_line: str = ""
+    inherits: str = ""  # … the earlier call whose wrong output it reads …
+    also: Measured | None = None  # … and how far a third party's result is from what it must be
 
     def __post_init__(self) -> None:
         self.case, self.output = visible(self.case), visible(self.output)  # names that others chose
@@ -126,6 +115,13 @@ class Comparison:
         return [r for r in self.reports if r.missing]
 
     @property
+    def in_force(self) -> list[tuple[str, str]]:
+        """The numbers of the standard by element type, and by output where somebody said others for it."""
+        rules = {(r.rule.row, r.rule.said): r.output for r in self.compared if r.rule and r.rule.said}
+        many = {row for row, _ in rules if sum(row == other for other, _ in rules) > 1}
+        return [(f"{row} ({output})" if row in many else row, said) for (row, said), output in rules.items()]
+
+    @property
     def passed(self) -> bool:
         """Whether every output meets the standard."""
         return bool(self.compared) and all(r.status in (PASS, SKIPPED) for r in self.reports)
@@ -153,6 +149,11 @@ class Comparison:
         found = [(r, miss) for r in self.compared if r.measured for miss in r.measured.listed]
         return sorted(found, key=lambda pair: -pair[1].ratio)
 
+    def assert_right(self, strict: bool = False) -> None:
+        """Raises AssertionError with the whole report unless everything is right: for tests."""
+        if self.exit_code(strict) != exits.RIGHT:
+            raise AssertionError(f"the target is not right\n{self}")
+
     def exit_code(self, strict: bool = False) -> int:
         """0 right, 1 wrong, 2 could not be judged, 3 we failed; by the standard, or `strict`ly by soundness."""
         if any(r.sound is False if strict else r.status == FAIL for r in self.reports):
@@ -164,21 +165,78 @@ class Comparison:
 
     def save(self, path: str | Path, lang: str = "en") -> list[Path]:
         """Writes a report: .html, .csv, .json, .xml (JUnit) or .xlsx; a folder gets the first four."""
-        from aclnn.golden.report import save
+        from aclnn.golden.show.files import save
 
         return save(self, Path(path), lang)
 
     def __rich__(self) -> Group:
-        from aclnn.golden.terminal import render
+        from aclnn.golden.show.terminal import render
 
         return render(self)
 
     def __str__(self) -> str:
-        from aclnn.golden.terminal import as_text
+        from aclnn.golden.show.terminal import as_text
 
         return as_text(self)
 
     __repr__ = __str__
+
+
+class CallRow(NamedTuple):
+    """One call of a dump with all its outputs."""
+
+    name: str
+    reports: tuple[OutputReport, ...]
+
+    @property
+    def first(self) -> OutputReport:
+        return self.reports[0]
+
+    @property
+    def is_wrong(self) -> bool:
+        return any(r.status in (FAIL, ERROR) for r in self.reports)
+
+    @property
+    def is_judged(self) -> bool:
+        return any(r.measured is not None for r in self.reports)
+
+    @property
+    def worst(self) -> OutputReport:
+        """The output that is furthest off; of a call that was not judged, what there is."""
+        return max(self.reports, key=lambda r: r.badness)
+
+
+@dataclass
+class DumpComparison(Comparison):
+    """The calls of a dump: the wrong ones first, all in order of execution."""
+
+    source: str = ""
+    shard: tuple[int, int] = (1, 1)  # which part of how many
+
+    def __post_init__(self) -> None:
+        wrong = {r.case for r in self.reports if r.status in (FAIL, ERROR)}
+        self.reports.sort(key=lambda r: (r.case not in wrong, r.order))
+
+    def exit_code(self, strict: bool = False) -> int:
+        """As of any comparison; a part of a dump that fell out empty is right."""
+        return exits.RIGHT if not self.reports and self.shard != (1, 1) else super().exit_code(strict)
+
+    @property
+    def calls(self) -> list[CallRow]:
+        rows: dict[str, list[OutputReport]] = {}
+        for report in self.reports:
+            rows.setdefault(report.case, []).append(report)
+        return [CallRow(name, tuple(found)) for name, found in rows.items()]
+
+    @property
+    def wrong(self) -> list[CallRow]:
+        """The wrong calls; the first is where to look."""
+        return [call for call in self.calls if call.is_wrong]
+
+    @property
+    def unjudged(self) -> list[OutputReport]:
+        """What could not be judged: whole calls, and outputs that are not in the dump."""
+        return [r for r in self.reports if r.status == SKIPPED]
 
 
 def miss_sentence(report: OutputReport) -> Text | None:

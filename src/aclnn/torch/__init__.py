@@ -24,6 +24,7 @@ from aclnn.torch.modules import (
     ConvTranspose3d,
     LSTMCell,
 )
+from aclnn.torch.record import attributes, record
 from aclnn.torch.swap import Report, swap, swap_back
 
 _declare_all()
@@ -41,10 +42,12 @@ __all__ = [
     "ConvTranspose3d",
     "LSTMCell",
     "Report",
+    "attributes",
     "conv_tbc",
     "convolution",
     "elu",
     "lstm",
+    "record",
     "swap",
     "swap_back",
     "thnn_fused_lstm_cell",

@@ -1,0 +1,109 @@
+"""The parts of the page that a dump has: what went wrong first, a table to search, a card for each wrong call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+from aclnn.golden.result import CallRow, DumpComparison, OutputReport
+from aclnn.golden.show import calls
+from aclnn.golden.texts import Text, number
+
+CARDS = 50  # wrong calls with pictures; the table has all of them
+_HEAD = (
+    Text("call", "调用"),
+    Text("result", "结论"),
+    Text("why", "说明"),
+    Text("line", "代码行"),
+    Text("err/allowed", "误差/允许"),
+    Text("operator", "算子"),
+    Text("dtype", "类型"),
+    Text("shapes", "形状"),
+)
+_SUMMARY = (
+    Text("kind", "种类"),
+    Text("right", "正确"),
+    Text("wrong", "错误"),
+    Text("not judged", "未判断"),
+    Text("worst err/allowed", "最大误差/允许"),
+)
+_STATES = (("", Text("all", "全部")), ("fail", calls.WRONG), ("pass", calls.RIGHT), ("skipped", calls.OPEN))
+
+Both = Callable[[Text], str]
+Section = Callable[[OutputReport], str]
+
+
+def parts(found: DumpComparison, both: Both, section: Section) -> dict[str, str]:
+    """What fills the template."""
+    table = _first(found, both) + _operators(found, both) + _search() + _calls(found, both)
+    cards = "".join(_card(call, both, section) for call in found.wrong[:CARDS])
+    more = len(found.wrong) - CARDS
+    rest = Text(f"{more} more wrong calls are in the table only.", f"另有{more}次错误的调用仅列于表中。")
+    return {"table": table, "sections": cards + _unjudged(found, both), "rest": both(rest) if more > 0 else ""}
+
+
+def _first(found: DumpComparison, both: Both) -> str:
+    said = f"<p>{both(calls.summary(found))}</p>"
+    if not found.wrong:
+        return said
+    first = found.wrong[0].first
+    where = f"<br><code>{escape(first.line)}</code> <code>{escape(first.code_line)}</code>" if first.line else ""
+    return f'{said}<p class="first"><b>{both(Text("first wrong:", "最先出错："))} {escape(first.case)}</b>{where}</p>'
+
+
+def _operators(found: DumpComparison, both: Both) -> str:
+    head = "".join(f"<th>{both(name)}</th>" for name in _SUMMARY)
+    rows = "".join(
+        f"<tr><td>{escape(o.name)}</td><td>{o.right:,}</td><td>{o.wrong:,}</td><td>{o.open:,}</td>"
+        f"<td>{number(o.worst)}</td></tr>"
+        for o in calls.operators(found)
+    )
+    return f'<table class="operators"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+
+
+def _search() -> str:
+    options = "".join(
+        f'<option value="{value}">{escape(text.en)} / {escape(text.zh)}</option>' for value, text in _STATES
+    )
+    return (
+        '<div class="filter"><input id="search" type="search" placeholder="search / 搜索" aria-label="search / 搜索">'
+        f'<select id="state" aria-label="result / 结论">{options}</select></div>'
+    )
+
+
+def _calls(found: DumpComparison, both: Both) -> str:
+    head = "".join(f"<th>{both(name)}</th>" for name in _HEAD)
+    rows = "".join(_row(call, both) for call in found.calls)
+    return f'<table class="calls"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+
+
+def _row(call: CallRow, both: Both) -> str:
+    worst, first = call.worst, call.first
+    state = "fail" if call.is_wrong else "pass" if call.is_judged else "skipped"
+    ratio = number(worst.measured.worst.ratio) if worst.measured and worst.measured.worst else "-"
+    shapes = ", ".join(f"{r.output} {list(r.shape)}" for r in call.reports if r.measured)
+    badge = f'<b class="badge {state}">{both(calls.verdict(call))}</b>'
+    told = f'<td class="told">{both(calls.told(call))}</td>'
+    cells = [first.line.rpartition("/")[2], ratio, first.operator or first.kind, worst.dtype]
+    plain = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    named = f"<td>{escape(call.name)}</td><td>{badge}</td>"
+    return f'<tr data-state="{state}">{named}{told}{plain}<td class="told">{escape(shapes)}</td></tr>'
+
+
+def _card(call: CallRow, both: Both, section: Section) -> str:
+    first = call.first
+    where = f"<p><code>{escape(first.line)}</code><br><code>{escape(first.code_line)}</code></p>" if first.line else ""
+    inherits = f"<p>{both(calls.inherited(first))}</p>" if first.inherits else ""
+    outputs = "".join(section(r) for r in call.reports)
+    return f"<section><h2>{escape(call.name)}</h2>{where}{inherits}{outputs}</section>"
+
+
+def _unjudged(found: DumpComparison, both: Both) -> str:
+    listed = calls.reasons(found)
+    if not listed:
+        return ""
+    items = "".join(
+        f"<li>{both(why)}<br><small>{escape(', '.join(names[:20]))}{' …' if len(names) > 20 else ''}</small></li>"
+        for why, names in listed
+    )
+    return f"<h2>{both(Text('not judged', '未判断'))}</h2><ul>{items}</ul>"

@@ -1,0 +1,219 @@
+"""A comparison on a terminal: the worst first, 100 columns, and at the end what to do next."""
+
+from __future__ import annotations
+
+import io
+
+from rich.cells import cell_len
+from rich.console import Console, Group
+from rich.markup import escape
+from rich.text import Text as Styled
+
+from aclnn.golden.result import (
+    ERROR,
+    FAIL,
+    PASS,
+    SKIPPED,
+    STATUS,
+    Comparison,
+    DumpComparison,
+    OutputReport,
+    miss_sentence,
+)
+from aclnn.golden.show import calls
+from aclnn.golden.show.columns import SOUND, TERMINAL, shown
+from aclnn.golden.texts import Text, many, number
+
+WIDTH = 100
+_ROWS = 40  # outputs in the table
+_SHOWN = 12  # outputs that are described in full
+_COLOURS = {PASS: "green", FAIL: "red", ERROR: "red", SKIPPED: "yellow"}
+
+
+def as_text(found: Comparison, lang: str = "en") -> str:
+    """What `print` shows: no colours, always the same width."""
+    screen = io.StringIO()
+    Console(file=screen, width=WIDTH, force_terminal=False, color_system=None).print(render(found, lang))
+    return screen.getvalue().rstrip("\n")
+
+
+def render(found: Comparison, lang: str = "en", width: int = WIDTH) -> Group:
+    if isinstance(found, DumpComparison):
+        return Group(_heading(found, lang), *calls.lines(found, lang, width), Styled(next_step(found, lang)))
+    parts = [_heading(found, lang), *_table(found, lang), *_rest(found, lang)]
+    wanting = [r for r in found.reports if r.status != PASS or not r.sound or r.notes]
+    for report in wanting[:_SHOWN]:
+        parts += [Styled.from_markup(line) for line in _details(report, lang)]
+    if len(wanting) > _SHOWN:
+        rest = len(wanting) - _SHOWN
+        parts.append(Styled(f"\n… and remarks on {rest} more" if lang == "en" else f"\n……另有{rest}个输出有说明"))
+    parts.append(Styled(next_step(found, lang)))
+    return Group(*parts)
+
+
+def _heading(found: Comparison, lang: str) -> Styled:
+    verdict, sound = _answers(found, lang)
+    standard = found.standard
+    first = (
+        f"判定（{standard.name}）：{verdict}    可信：{sound}"
+        if lang == "zh"
+        else f"verdict ({standard.name}): {verdict}    sound: {sound}"
+    )
+    lines = [first, standard.asks.say(lang), *(f"{row}: {said}" for row, said in found.in_force)]
+    return Styled.from_markup("\n".join(lines))
+
+
+def _answers(found: Comparison, lang: str) -> tuple[str, str]:
+    words = {"en": ("PASS", "FAIL", "yes", "no", "not known"), "zh": ("通过", "不通过", "是", "否", "未知")}[lang]
+    verdict = f"[green]{words[0]}[/]" if found.passed else f"[red]{words[1]}[/]"
+    sound = {True: f"[green]{words[2]}[/]", False: f"[red]{words[3]}[/]", None: words[4]}[found.sound]
+    return verdict, sound
+
+
+_HEAD = (Text("output", "输出"), Text("verdict", "判定"), Text("sound", "可信"))
+
+
+def _table(found: Comparison, lang: str) -> list[Styled]:
+    """One line per output, under the name of its case if there are several; too long a name has its own line."""
+    rows = found.reports[:_ROWS]
+    many_cases = len({r.case for r in found.reports}) > 1
+    names = [f"  {r.output or '-'}" if many_cases else r.output or r.case for r in rows]
+    cells = [(STATUS[r.status].say(lang), *_numbers(r, lang)) for r in rows]
+    head = tuple(t.say(lang) for t in (*_HEAD, *(metric.head for metric in shown(TERMINAL))))
+    widths = [max(map(cell_len, column)) for column in zip(head[1:], *cells, strict=True)]
+    room = min(WIDTH - sum(widths) - 2 * len(widths), max(map(cell_len, (head[0], *names))))
+    lines = [Styled(_line(head[0], head[1:], room, widths), "bold")]
+    case = None
+    for report, name, row in zip(rows, names, cells, strict=True):
+        if many_cases and report.case != case:
+            case = report.case
+            lines.append(Styled(case, "bold"))
+        if cell_len(name) > room:
+            lines.append(Styled(name))
+            name = ""
+        line = Styled(_line(name, row, room, widths))
+        line.stylize(_COLOURS[report.status], room + 2, room + 2 + len(row[0]))
+        lines.append(line)
+    return lines
+
+
+def _line(name: str, cells: tuple[str, ...], room: int, widths: list[int]) -> str:
+    """Words to the left, numbers to the right."""
+    parts = [name + " " * (room - cell_len(name))]
+    for i, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        gap = " " * (width - cell_len(cell))
+        parts.append(cell + gap if i < 2 else gap + cell)
+    return "  ".join(parts).rstrip()
+
+
+def _rest(found: Comparison, lang: str) -> list[Styled]:
+    """What the table does not show: never more than a few lines."""
+    rest = found.reports[_ROWS:]
+    if not rest:
+        return []
+    right = sum(r.status == PASS and r.sound is True for r in rest)
+    if lang == "zh":
+        return [Styled(f"……另有{len(rest):,}个输出，其中{right:,}个通过且可信")]
+    return [Styled(f"… and {many(len(rest), 'more output')}, of which {right:,} pass and are sound")]
+
+
+def _numbers(report: OutputReport, lang: str) -> tuple[str, ...]:
+    found, metrics = report.measured, shown(TERMINAL)
+    if found is None:
+        return (SOUND[False].say(lang) if report.missing else "-",) + ("-",) * len(metrics)
+    sound = {"en": "?", "zh": "？"}[lang] if report.sound is None else SOUND[report.sound].say(lang)
+    cells = (metric.cell(found) for metric in metrics)
+    return sound, *(cell.say(lang) if isinstance(cell, Text) else cell for cell in cells)
+
+
+def _details(report: OutputReport, lang: str) -> list[str]:
+    """The lines that say what is wrong with one output, or remarkable about it."""
+    kind = f"  {report.dtype} {escape(str(list(report.shape)))}" if report.dtype else ""
+    lines = [f"\n[bold]{escape(report.label)}[/]{kind}"]
+    if report.why is not None:
+        lines.append(f"  {STATUS[report.status].say(lang)}: {escape(report.why.say(lang))}")
+    lines += [f"  {escape(c.text.say(lang))}" for c in report.criteria if not c.holds]
+    lines += [f"  {escape(line)}" for line in (*_misses(report, lang), *_specials(report, lang))]
+    lines += [f"  {escape(n.say(lang))}" for n in report.notes]
+    for hint in report.hints:
+        lines.append(f"  [bold]{escape(hint.says.say(lang))}[/]")
+        lines.append(f"    {escape(hint.proof.say(lang))}")
+    return lines
+
+
+def _misses(report: OutputReport, lang: str) -> list[str]:
+    said, found = miss_sentence(report), report.measured
+    if said is None or found is None or found.worst is None:
+        return []
+    worst = found.worst
+    target, golden, ratio = f"{worst.target:.9g}", f"{worst.golden:.9g}", number(worst.ratio)
+    en = f"worst at {list(worst.index)}: target {target}, golden {golden}, {ratio} times the allowed error"
+    zh = f"最差元素{list(worst.index)}：待测{target}，标杆{golden}，误差为允许值的{ratio}倍"
+    return [said.say(lang), zh if lang == "zh" else en]
+
+
+def _specials(report: OutputReport, lang: str) -> list[str]:
+    found = report.measured
+    if found is None or not (found.nan_target or found.nan_golden or found.inf_target or found.inf_golden):
+        return []
+    counts = (found.nan_target, found.inf_target, found.nan_golden, found.inf_golden, found.special_misses)
+    if lang == "zh":
+        return ["待测NaN {:,} Inf {:,}，标杆NaN {:,} Inf {:,}，不一致{:,}".format(*counts)]
+    return ["target NaN {:,} Inf {:,}, golden NaN {:,} Inf {:,}, {:,} do not agree".format(*counts)]
+
+
+def next_step(found: Comparison, lang: str = "en") -> str:
+    """The last line: what to do now."""
+    en, zh = _next_step(found)
+    return f"\nnext: {en}" if lang == "en" else f"\n下一步：{zh}"
+
+
+def _next_step(found: Comparison) -> tuple[str, str]:
+    if isinstance(found, DumpComparison) and (found.wrong or not found.compared):
+        return _next_step_in_a_dump(found)
+    if found.errors:
+        first = found.errors[0]
+        return f"repair the input {first.label!r}, then compare again", f"修正输入{first.label!r}后重新比对"
+    if found.missing:
+        names = ", ".join(r.output for r in found.missing[:3])
+        return (
+            f"add {names} to the target, or name what to compare with --only",
+            f"补全{names}，或用--only指定要比对的输出",
+        )
+    hinted = next((r for r in found.reports if r.hints), None)
+    if hinted is not None:
+        return f"follow the hint for {hinted.output}, then compare again", f"按{hinted.output}的提示修正后重新比对"
+    if found.sound and found.passed:
+        return "nothing; the target is right", "无需处理，结果正确"
+    if found.sound:
+        return (
+            "the target is right as far as rounding goes; choose another standard, or --strict",
+            "结果在舍入误差之内；可换用其他标准或使用--strict",
+        )
+    worst = found.worst
+    if found.sound is None:
+        return (
+            "compare a case file with the operator's inputs to find out whether this is rounding",
+            "用包含算子输入的用例文件比对，以判断是否属于舍入误差",
+        )
+    if worst is None:
+        return "give a target with outputs", "提供包含输出的待测数据"
+    where = f"{worst.output}{list(worst.where)}"
+    return (
+        f"look at {where} first; -o report.html shows where the errors are",
+        f"先查看{where}；-o report.html显示误差分布",
+    )
+
+
+def _next_step_in_a_dump(found: DumpComparison) -> tuple[str, str]:
+    if not found.wrong:
+        return (
+            "nothing could be judged; dump with task tensor and level mix",
+            "没有可判断的调用；请以task tensor、level mix采集",
+        )
+    first = found.wrong[0]
+    where = f" ({first.first.line})" if first.first.line else ""
+    return (
+        f"look at {first.name}{where} first; -o report.html shows where its errors are",
+        f"先查看{first.name}{where}；-o report.html显示其误差分布",
+    )

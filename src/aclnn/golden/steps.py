@@ -1,0 +1,193 @@
+"""Dumps as a whole: steps and ranks, shared among processes and machines, and how their calls hang together."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aclnn.base.status import AclnnError, invalid
+from aclnn.golden.dumps import Asked, Judge, Judgement
+from aclnn.golden.judge import standards
+from aclnn.golden.judge.standards import Criterion, Summary
+from aclnn.golden.read.msprobe import dump as dumps
+from aclnn.golden.read.msprobe.calls import Unit, is_ours
+from aclnn.golden.read.msprobe.dump import Dump, Recorded
+from aclnn.golden.result import ERROR, FAIL, DumpComparison, OutputReport
+from aclnn.runtime import settings
+
+Told = Callable[[Judgement, float], None]  # gets every judgement, and what part of the work is done
+_LARGE = 10**5  # elements that count as much as the call itself, in telling how far the work is
+
+
+@dataclass(frozen=True)
+class Work:
+    """How the calls of dumps are shared out."""
+
+    jobs: int = 1
+    shard: tuple[int, int] = (1, 1)  # which part of how many
+    told: Told | None = None
+
+
+def parsed_shard(text: str) -> tuple[int, int]:
+    """'2/8' as numbers."""
+    part, _, of = text.partition("/")
+    if not (part.isdecimal() and of.isdecimal() and 1 <= int(part) <= int(of) <= 10**6):
+        raise invalid(f"--shard is {text!r}; it must be a part and how many there are, such as 2/8.", "shard")
+    return int(part), int(of)
+
+
+def compare_dumps(path: Path, folders: Sequence[Path], asked: Asked, work: Work, also: Path | None) -> DumpComparison:
+    """Every call of ours in the dumps, judged."""
+    reports: list[OutputReport] = []
+    for n, folder in enumerate(folders):
+        prefix = "" if len(folders) == 1 else f"{folder.relative_to(path).as_posix()}/"
+        found = list(_judgements(folder, asked, replace(work, told=_share(work.told, n, len(folders)))))
+        found.sort(key=lambda judgement: judgement.reports[0].order)
+        _follow(Dump(folder, "", "", {}), found)
+        if also is not None:
+            _stand_beside(found, _other(also, folder, path), asked, work)
+        for judgement in found:
+            for report in judgement.reports:
+                report.case, report.order = f"{prefix}{report.case}", report.order + n * 10**7
+                reports.append(report)
+    if not reports and work.shard == (1, 1):
+        what = ", ".join(str(f) for f in folders[:3])
+        raise invalid(f"{what} has no call of ours: no convolution, no ELU, no LSTM.")
+    return DumpComparison(asked.standard, reports, str(path), work.shard)
+
+
+def _share(told: Told | None, n: int, count: int) -> Told | None:
+    if told is None:
+        return None
+    return lambda judgement, part: told(judgement, (n + part) / count)
+
+
+def _judgements(folder: Path, asked: Asked, work: Work) -> Iterator[Judgement]:
+    judge = Judge(dumps.load(folder, is_ours), asked)
+    part, of = work.shard
+    count = len(judge.units)
+    chosen = range((part - 1) * count // of, part * count // of)
+    weights = {i: _weight(judge.units[i]) for i in chosen}
+    done, whole = 0.0, sum(weights.values()) or 1.0
+    for i, judgement in _in_processes(folder, asked, chosen, work.jobs) if work.jobs > 1 else _here(judge, chosen):
+        done += weights[i]
+        if work.told is not None:
+            work.told(judgement, done / whole)
+        yield judgement
+
+
+def _weight(unit: Unit) -> float:
+    call, elements = unit.call, 0
+    for part in (call.forward, call.backward):
+        for listed in part.values() if isinstance(part, dict) else ():
+            found = listed if isinstance(listed, list) else []
+            elements += sum(_size(r.shape) for r in found if isinstance(r, Recorded))
+    return 1 + min(elements, 10**15) / _LARGE  # what an entry says may be beyond any number
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    count = 1
+    for n in shape:
+        count *= n
+    return count
+
+
+def _here(judge: Judge, chosen: range) -> Iterator[tuple[int, Judgement]]:
+    for i in chosen:
+        yield i, light(judge.judge(judge.units[i]))
+
+
+def _in_processes(folder: Path, asked: Asked, chosen: range, jobs: int) -> Iterator[tuple[int, Judgement]]:
+    """The same in several processes, each on one thread; each reads dump.json itself."""
+    context = multiprocessing.get_context("spawn")  # a fork would inherit the locks of running threads
+    task = (folder, asked.standard.name, replace(asked, standard=None))  # type: ignore[arg-type]
+    with ProcessPoolExecutor(jobs, context) as pool:
+        waiting = {pool.submit(_in_process, *task, i): i for i in chosen}
+        try:
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+_JUDGES: dict[Path, Judge] = {}
+
+
+def _in_process(folder: Path, standard: str, asked: Asked, index: int) -> Judgement:
+    if folder not in _JUDGES:
+        _JUDGES[folder] = Judge(dumps.load(folder, is_ours), replace(asked, standard=standards.find(standard)))
+    judge = _JUDGES[folder]
+    with settings.threads(1):
+        return light(judge.judge(judge.units[index]))
+
+
+def light(judgement: Judgement) -> Judgement:
+    """Without what only pictures of wrong outputs need: there may be thousands that are right."""
+    for report in judgement.reports:
+        found = report.measured
+        if report.rule is not None:
+            report.rule = replace(report.rule, criteria=_asked_already)
+        if found is not None and not found.misses:
+            found.strips, found.miss_strips, found.listed = [], [], []
+    return judgement
+
+
+def _asked_already(summary: Summary) -> tuple[Criterion, ...]:
+    return ()
+
+
+# Which call reads the wrong result of which
+
+
+def _follow(dump: Dump, found: Sequence[Judgement]) -> None:
+    """Says of each call whether it reads what an earlier one got wrong: the same contents, not only the same shape."""
+    wrong: dict[tuple[object, ...], dict[bytes, str]] = {}
+    for judgement in found:
+        for recorded in judgement.inputs:
+            among = wrong.get((recorded.shape, recorded.dtype))
+            origin = among and among.get(_digest(dump, recorded))
+            if origin:
+                for report in judgement.reports:
+                    report.inherits = report.inherits or origin
+        bad = [r for r in judgement.reports if r.status in (FAIL, ERROR) and r.output in judgement.outputs]
+        for report in bad:
+            recorded = judgement.outputs[report.output]
+            wrong.setdefault((recorded.shape, recorded.dtype), {})[_digest(dump, recorded)] = report.case
+
+
+def _digest(dump: Dump, recorded: Recorded) -> bytes:
+    try:
+        return hashlib.blake2b(dump.array(recorded).tobytes()).digest()
+    except AclnnError:
+        return b""
+
+
+# A third party's result beside the target's
+
+
+def _other(also: Path, folder: Path, path: Path) -> Path:
+    """The dump of the third party that stands for one of the target's: by the same way below, or the only one."""
+    found = dumps.find(also)
+    same = also / folder.relative_to(path) if folder != path else also
+    if same in found:
+        return same
+    if len(found) != 1:
+        raise invalid(f"{also} has {len(found)} dumps; which one stands beside {folder} is not known.", "also")
+    return found[0]
+
+
+def _stand_beside(found: Sequence[Judgement], other: Path, asked: Asked, work: Work) -> None:
+    """Each of the two is measured from what its own inputs make: neither is the other's truth."""
+    beside: Mapping[tuple[str, str], OutputReport] = {
+        (r.case, r.output): r
+        for judgement in _judgements(other, replace(asked, hints=False), replace(work, told=None))
+        for r in judgement.reports
+    }
+    for judgement in found:
+        for report in judgement.reports:
+            match = beside.get((report.case, report.output))
+            report.also = match.measured if match is not None else None

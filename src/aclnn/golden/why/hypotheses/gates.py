@@ -1,0 +1,76 @@
+"""Gates: i, f, g, o in blocks of rows (parameters) or columns (the cell)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from aclnn.base.geometry import Array
+from aclnn.golden.read.casefile import LoadedCase
+from aclnn.golden.texts import Text
+from aclnn.golden.why.hypotheses.model import After, Arguments, Before, Hypothesis, as_computed, as_given
+
+_GATED_INPUTS = ("params", "storage", "input_gates", "hidden_gates", "input_bias", "hidden_bias")
+_GATED_OUTPUTS = ("gradGatesOut", "gradBiasOut", "storageOut")
+
+
+def of(case: LoadedCase) -> Iterator[Hypothesis]:
+    for before, after, where in _readings(case):
+        yield Hypothesis(
+            "gate-order",
+            Text(
+                f"the gates in {where.en} are in the order i, g, f, o; they must be in the order i, f, g, o",
+                f"{where.zh}中门的顺序是i、g、f、o，应为i、f、g、o",
+            ),
+            Text("with the gates in the order i, g, f, o", "以i、g、f、o的顺序重算"),
+            before,
+            after,
+        )
+    if {"g", "f"} <= case.op.by_name.keys():
+        yield Hypothesis(
+            "gate-order",
+            Text("the lists g and f are exchanged", "列表g与f互换"),
+            Text("with g and f exchanged", "以互换的g与f重算"),
+            lambda case, arguments: {**arguments, "g": arguments["f"], "f": arguments["g"]},
+        )
+
+
+def _readings(case: LoadedCase) -> Iterator[tuple[Before, After, Text]]:
+    """Where the other order may be: in what is read, in what is written, or in both."""
+    read = [a.name for a in case.op.inputs if a.snake in _GATED_INPUTS]
+    written = [a.name for a in case.op.outputs if a.name in (*_GATED_OUTPUTS, "dparamsOut")]
+    if read and written:
+        yield _read, _written, _listed(read + written)
+    if read:
+        yield _read, as_computed, _listed(read)
+    if written:
+        yield as_given, _written, _listed(written)
+
+
+def _listed(names: list[str]) -> Text:
+    return Text(" and ".join(names), "、".join(names))
+
+
+def _read(case: LoadedCase, arguments: Arguments) -> Arguments:
+    def one(name: str, value: Any) -> Any:
+        if name not in _GATED_INPUTS or value is None:
+            return value
+        if isinstance(value, list):
+            return [_other_order(v, 0) for v in value]
+        return _other_order(value, value.ndim - 1)
+
+    return {name: one(name, value) for name, value in arguments.items()}
+
+
+def _written(case: LoadedCase, output: str, values: Array) -> Array:
+    if output.startswith("dparamsOut"):
+        return _other_order(values, 0)
+    return _other_order(values, values.ndim - 1) if output in _GATED_OUTPUTS else values
+
+
+def _other_order(array: Array, axis: int) -> Array:
+    """Blocks i, f, g, o as i, g, f, o, and back."""
+    i, f, g, o = np.split(array, 4, axis)
+    return np.concatenate([i, g, f, o], axis)
