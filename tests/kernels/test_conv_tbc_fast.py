@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.contract.cases import fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.ops.conv_tbc import conv_tbc_backward_case
 from tests.harness import assert_sound, bits, call, moved
 

@@ -19,7 +19,7 @@ from aclnn import ops
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.kernels import convolution_direct, convolution_fast, convolution_layouts, convolution_on_tiles, onednn
 from aclnn.kernels.convolution_program import OF_DATA, OF_WEIGHTS, PLAIN, PRODUCTS
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case

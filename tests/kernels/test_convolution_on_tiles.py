@@ -23,7 +23,7 @@ from aclnn.base.rounding import USE_FP16
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.kernels import convolution_direct, convolution_on_tiles, jit, onednn
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case

@@ -11,7 +11,7 @@ import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import Case, fill, kept, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.kernels import elu_fast
 from aclnn.ops.elu import elu__case, elu_case
 from tests.harness import assert_sound, bits, call

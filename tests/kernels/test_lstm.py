@@ -9,7 +9,7 @@ import pytest
 
 import aclnn
 from aclnn.contract.cases import Case, fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.kernels import lstm
 from aclnn.kernels.lstm import Packing
 from aclnn.ops.lstm import lstm_backward_case

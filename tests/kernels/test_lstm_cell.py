@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aclnn.contract.cases import fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.kernels.lstm_cell import slopes
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
 from tests.harness import call

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import aclnn
 from aclnn.base.dtype import FLOAT16, FLOAT32, DType
 from aclnn.contract.cases import fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
 from tests.harness import bits, call
 

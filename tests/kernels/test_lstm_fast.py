@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import aclnn
 from aclnn.base.dtype import FLOAT16, FLOAT32
 from aclnn.contract.cases import Case, fill, views
-from aclnn.golden.sound import judge
+from aclnn.golden.judge.sound import judge
 from aclnn.kernels import lstm_forward_execution, lstm_forward_fast, lstm_plan, onednn, products
 from aclnn.kernels.program import Program
 from aclnn.ops.lstm import lstm_backward_case

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from aclnn.golden.trial import try_case
 
 import aclnn
 from aclnn import ops
 from aclnn.base.dtype import FLOAT16, FLOAT32, DType
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import Case, fill
-from aclnn.golden.trial import try_case
 from aclnn.ops.lstm import lstm_backward_case
 from aclnn.ops.lstm_forward import lstm_case
 from tests.doors.c_door import CCall

@@ -10,13 +10,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array
+from aclnn.base.once import kept
 from aclnn.base.status import invalid
 from aclnn.base.text import visible
 from aclnn.golden.read import containers, gate
@@ -76,14 +76,14 @@ class Dump:
             raise invalid(f"{file} has shape {list(array.shape)} but dump.json says {list(recorded.shape)}.")
         return array
 
-    @cached_property
+    @kept
     def parents(self) -> Mapping[str, str]:
         """Of each call the module it was made in, as far as construct.json says it."""
         found = _beside(self.folder, "construct.json")
         parents = {n: p[0] if isinstance(p, list) and p else p for n, p in found.items()}
         return {name: parent for name, parent in parents.items() if isinstance(parent, str)}
 
-    @cached_property
+    @kept
     def frames(self) -> Mapping[str, list[Any]]:
         """Of each call the lines of code it came from, the innermost first."""
         found: dict[str, list[Any]] = {}
