@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT
+from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT, MOST_THREADS
 from aclnn.kernels.strides import DATA, LAYOUT_IS_KNOWN
 
 ENTRY, FUNCTION = "aclnn_entry", "aclnn_function"
@@ -38,8 +38,8 @@ class _Method(ctypes.Structure):
 class Entry:
     """Native code `void entry(int64 *block)`: its address, and the same as a Python function that drops the GIL.
 
-    A block has: items, items per chunk, the addresses of omp_get_thread_num and omp_get_num_threads (0: this thread
-    does everything), then the arguments.
+    A block has: items, items per chunk, the addresses of omp_get_thread_num and omp_get_num_threads or the numbers
+    themselves, then the arguments; see nopython.agreed.
     """
 
     __slots__ = ("_method", "address", "call")
@@ -175,12 +175,11 @@ def _share(b: Any, items: Any, chunk: Any, who: Any, how_many: Any) -> tuple[Any
     """lo and hi of this thread: whole chunks, as evenly as they go; everything when `who` is null."""
     from llvmlite import ir
 
-    word, small = ir.IntType(64), ir.IntType(32)
-    question = ir.FunctionType(small, [])
+    word = ir.IntType(64)
     alone = b.icmp_unsigned("==", who, word(0))
     start = b.block
     with b.if_then(b.not_(alone)):
-        me, team = (b.sext(b.call(b.inttoptr(f, question.as_pointer()), []), word) for f in (who, how_many))
+        me, team = _numbers(b, who, how_many)
         chunks = b.sdiv(b.add(items, b.sub(chunk, word(1))), chunk)
         ends = []
         for k in (me, b.add(me, word(1))):
@@ -194,3 +193,21 @@ def _share(b: Any, items: Any, chunk: Any, who: Any, how_many: Any) -> tuple[Any
         merged.add_incoming(part, together)
         bounds.append(merged)
     return bounds[0], bounds[1]
+
+
+def _numbers(b: Any, who: Any, how_many: Any) -> list[Any]:
+    """Which thread of how many this is: as the block says, or as the functions there do."""
+    from llvmlite import ir
+
+    word, question = ir.IntType(64), ir.FunctionType(ir.IntType(32), [])
+    said, start = [b.sub(who, word(1)), how_many], b.block
+    with b.if_then(b.icmp_unsigned(">", who, word(MOST_THREADS))):
+        asked = [b.sext(b.call(b.inttoptr(f, question.as_pointer()), []), word) for f in (who, how_many)]
+        there = b.block
+    merged = []
+    for number, answer in zip(said, asked, strict=True):
+        phi = b.phi(word)
+        phi.add_incoming(number, start)
+        phi.add_incoming(answer, there)
+        merged.append(phi)
+    return merged

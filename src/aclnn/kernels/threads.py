@@ -5,7 +5,7 @@ of the plan, and every launch names it: nothing is set for the process or left b
 
 numba's own thread layers are not used. Its omp layer brings a second libgomp beside the one that torch and oneDNN share
 (they find each other by the name libgomp.so.1), and two of them slow each other down 1.7 to 2.6 times; its workqueue
-layer aborts the process on concurrent launches. Where there is no libgomp, work runs on the caller's thread.
+layer aborts the process on concurrent launches. Where there is no libgomp, pool.py has threads of our own.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 from aclnn.base.geometry import Array
 from aclnn.base.once import look_before_fork, once
+from aclnn.kernels import pool
 from aclnn.kernels.entry import Entry
-from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT
+from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT, HOW_MANY, WHO
 from aclnn.kernels.strides import address, aligned
 
 _NAME = "libgomp.so.1"
@@ -122,7 +123,7 @@ class Work:
     def arm(self) -> int:
         """Makes the block fit for the threads that can be had now, and says how many they are."""
         threads, omp = usable(self.threads), runtime()
-        self.block[2], self.block[3] = (0, 0) if threads == 1 or omp is None else (omp.who, omp.how_many)
+        self.block[WHO], self.block[HOW_MANY] = (0, 0) if threads == 1 or omp is None else (omp.who, omp.how_many)
         return threads
 
     def run(self) -> None:
@@ -130,7 +131,9 @@ class Work:
             self.entry.call(self.address)
             return
         threads, omp = self.arm(), runtime()
-        if threads == 1 or omp is None:
+        if omp is None and not forked():
+            pool.run(self.entry, self.block, self.threads)
+        elif threads == 1 or omp is None:
             self.entry.call(self.address)
         else:
             omp.parallel(self.entry.address, self.address, threads, 0)

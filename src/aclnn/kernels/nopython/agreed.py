@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-FIRST_ARGUMENT = 4  # of a block: before it are items, chunk and two addresses; see kernels.jit
+# A block, by position: items, items per chunk, the function that says which thread this is and the one that says how
+# many there are, then the arguments. 0 and 0: this thread does everything. Up to MOST_THREADS they are the numbers
+# themselves: this is thread WHO − 1 of HOW_MANY.
+WHO, HOW_MANY, FIRST_ARGUMENT = 2, 3, 4
+MOST_THREADS = 4095  # no function lies on the first page
 
 COLUMN_TILE = 128  # columns that sums.down_columns does together
 PRODUCT_TILE = 64  # columns that lstm.row_product does together
