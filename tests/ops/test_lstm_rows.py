@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aclnn.golden.trial import try_case
 
 import aclnn
 from aclnn import ops
 from aclnn.base.dtype import FLOAT16, FLOAT32, DType
 from aclnn.base.tensor import TensorSpec
+from aclnn.cases.trial import try_case
 from aclnn.contract.cases import Case, fill
 from aclnn.ops.lstm import lstm_backward_case
 from aclnn.ops.lstm_forward import lstm_case

@@ -42,11 +42,16 @@ def install(built: Path, target: Path) -> Path:
     return target
 
 
+def listed(target: Path) -> list[str]:
+    """What `install` has put there."""
+    return (target / MANIFEST).read_text(encoding="utf-8").splitlines()
+
+
 def uninstall(target: Path) -> list[Path]:
     """Removes what `install` has put there. Returns what is left, which was never ours."""
     target = Path(os.path.abspath(target))
     try:
-        lines = (target / MANIFEST).read_text(encoding="utf-8").splitlines()
+        lines = listed(target)
     except (OSError, UnicodeDecodeError):
         raise _cannot(f"{target} was not made by `aclnn flags --install`; nothing was removed.") from None
     try:
@@ -93,7 +98,7 @@ def _version() -> str:
 def _move_into(whole: Path, target: Path) -> None:
     """File by file; the list comes first, so that an install that was interrupted can be removed or repeated."""
     os.replace(whole / MANIFEST, target / MANIFEST)
-    for line in (target / MANIFEST).read_text(encoding="utf-8").splitlines():
+    for line in listed(target):
         (target / line).parent.mkdir(parents=True, exist_ok=True)
         os.replace(whole / line, target / line)
 

@@ -50,8 +50,6 @@ app.command("describe", epilog="Example: aclnn describe aclnnEluBackward --lang 
 app.command("run", epilog="Example: aclnn run aclnnEluBackward --check -o out")(run.run)
 app.command("compare", epilog="Example: aclnn compare -tp out/elu_backward.npz -o report.html")(compare.compare)
 app.command("bench", epilog="Example: aclnn bench elu --columns given --processes 2")(bench.bench)
-app.command(
-    "flags", epilog="Example: aclnn flags --cflags --libs, or: aclnn flags --install ~/ascend && . ~/ascend/set_env.sh"
-)(flags.flags)
+app.command("flags", epilog="Example: aclnn flags --cflags --libs")(flags.flags)
 app.command("cxx", context_settings=cxx.CONTEXT, epilog="Example: aclnn cxx examples/cpp/elu.cpp -o elu")(cxx.cxx)
 app.command("env", epilog="Example: aclnn env")(environment.env)

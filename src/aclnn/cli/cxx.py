@@ -13,7 +13,7 @@ from aclnn.capi import prefix
 from aclnn.capi.build import compiler
 from aclnn.cli import missing
 from aclnn.cli.flags import built_prefix
-from aclnn.cli.screen import complain, say
+from aclnn.cli.screen import complain, pass_on, say
 
 # Everything is the compiler's, -h included: -pthread would otherwise be read as a request for help.
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": ["--help"]}
@@ -49,7 +49,7 @@ def _compile(command: list[str]) -> int:
     colours = ["-fdiagnostics-color=always"] if sys.stderr.isatty() else []
     ended = subprocess.run([*command, *colours], stderr=subprocess.PIPE)
     text = ended.stderr.decode("utf-8", "replace")
-    sys.stderr.write(text)
+    pass_on(text)
     if ended.returncode != 0:
         for sentence in missing.explain(_COLOURS.sub("", text)):
             complain(f"aclnn: {sentence}")

@@ -52,8 +52,8 @@ def flags(
 
 def _install(built: Path, target: Path) -> Path:
     folder = install.install(built, target)
-    count = len((folder / install.MANIFEST).read_text(encoding="utf-8").splitlines())
-    complain(f"aclnn: {count} files in {folder}; in a shell: . {shlex.quote(str(folder / 'set_env.sh'))}")
+    count, script = len(install.listed(folder)), shlex.quote(str(folder / "set_env.sh"))
+    complain(f"aclnn: {count} files in {folder}; in a shell: . {script}")
     return folder
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import shutil
@@ -10,10 +9,13 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+
 from aclnn import ops
 from aclnn.base.status import AclnnError, Status
 from aclnn.base.text import visible
 from aclnn.capi import functions
+from aclnn.golden.read import gate
 
 _OURS = re.compile(r"^(?:acl[A-Z]\w*|acl(?:nn|rt|mdl|op|prof|sys|blas|tdt|grph)\w+)$")
 _NAMED = re.compile(rb"(?<=\0)acl\w+(?=\0)")
@@ -74,10 +76,9 @@ def _plain_words() -> dict[str, str]:
 
 def _looked_up_in(path: Path) -> set[str]:
     """Names that stand in the file as texts of their own: what a program gives to dlsym."""
-    if path.stat().st_size == 0:
-        return set()
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-        return {name.decode() for name in _NAMED.findall(whole)}
+    with gate.opened(path) as source:
+        whole = source.map(np.dtype(np.uint8), source.size, 0)
+        return {name.decode() for name in _NAMED.findall(whole.data)}
 
 
 def _of_header(name: str) -> str:

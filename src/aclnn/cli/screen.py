@@ -41,6 +41,14 @@ def complain(text: str) -> None:
     _print(text, "\n", sys.stderr)
 
 
+def pass_on(text: str) -> None:
+    """What another program complained of, with its colours."""
+    try:
+        print(text, end="", file=sys.stderr)
+    except BrokenPipeError:
+        _silence(sys.stderr)
+
+
 def _print(text: str, end: str, stream: TextIO | None) -> None:
     try:
         print(visible_lines(text), end=end, file=stream)

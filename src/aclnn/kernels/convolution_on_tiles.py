@@ -50,7 +50,8 @@ def too_far(call: Call) -> str | None:
     terms = max(weight[:2]) * math.prod(weight[2:])
     if terms > MOST_TERMS:
         return f"sums of {terms} terms are longer than {MOST_TERMS}"
-    positions = call["input"].size // max(1, call["input"].shape[1])
+    pictures = [call.values[name] for name in ("input", "output", "gradOutput") if name in call.values]
+    positions = max(picture.size // max(1, picture.shape[1]) for picture in pictures)
     return f"{positions} positions are more than {MOST_POSITIONS}" if positions > MOST_POSITIONS else None
 
 
