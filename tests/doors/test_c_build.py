@@ -57,7 +57,7 @@ def test_cxx_passes_every_option_on(tmp_path: Path) -> None:
 @needs_compiler
 def test_every_library_name_and_header_is_there() -> None:
     names = {p.name for p in (built() / "lib64").iterdir()}
-    assert names == {prefix.LIBRARY, *prefix.OTHER_NAMES}
+    assert names == {prefix.LIBRARY, prefix.SAME, *prefix.OTHER_NAMES}
     headers = {str(p.relative_to(built() / "include")) for p in (built() / "include").rglob("*.h")}
     for name in ("acl", "acl_base", "acl_rt", "acl_base_rt", "acl_op", "acl_op_compiler", "acl_mdl"):
         assert f"acl/{name}.h" in headers

@@ -135,6 +135,7 @@ def _build_into(kept: Path, made: Path, python: Interpreter, progress: Progress)
         (whole / "lib64").mkdir()
         objects = _compile_all(work, progress)
         _run([*compiler(), *map(str, objects), *LINK, "-o", str(whole / "lib64" / "libascendcl.so")])
+        (whole / "lib64" / prefix.SAME).symlink_to("libascendcl.so")
         for name in prefix.OTHER_NAMES:
             _run([*compiler(), *prefix.facade(name, whole / "lib64")])
         prefix.write_texts(whole, made, __version__)

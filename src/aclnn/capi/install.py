@@ -74,7 +74,7 @@ def _check_free(target: Path) -> None:
 def _lay_out(built: Path, whole: Path, target: Path) -> None:
     """The whole prefix in a folder beside its place, for which its paths are written."""
     shutil.copytree(built / "include", whole / "include")
-    shutil.copytree(built / "lib64", whole / "lib64")
+    shutil.copytree(built / "lib64", whole / "lib64", symlinks=True)  # one library under two names
     shutil.copytree(built / "share", whole / "share")
     packages = whole / "python" / "site-packages"
     shutil.copytree(PYACL, packages / "acl", ignore=shutil.ignore_patterns("__pycache__"))

@@ -6,7 +6,8 @@ import shlex
 from pathlib import Path
 
 LIBRARY = "libascendcl.so"
-OTHER_NAMES = ("libacl_rt.so", "libnnopbase.so", "libopapi.so", "libopapi_nn.so", "libopapi_math.so")
+SAME = "libacl_rt.so"  # the runtime's other name: programs link with it alone
+OTHER_NAMES = ("libnnopbase.so", "libopapi.so", "libopapi_nn.so", "libopapi_math.so")
 LINKED = ("ascendcl", "nnopbase", "opapi")
 
 _VARIABLES = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_HOME", "ASCEND_CUSTOM_PATH")
