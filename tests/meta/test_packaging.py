@@ -103,7 +103,7 @@ def test_the_extra_fast_works_alone(archives: tuple[Path, Path], tmp_path: Path)
     (tmp_path / "cases.csv").write_text("op,sizes\nelu_backward,shape=512x512\nconvolution_backward,size=16\n")
     printed = run(programs / "aclnn", "run", "cases.csv", "--check", "--engine", "fast", cwd=tmp_path)
     assert "numba" in printed
-    assert "onednn" in printed
+    assert "tiles" in printed or "onednn" in printed  # without or with AVX-512
 
 
 @pytest.mark.long
