@@ -18,7 +18,7 @@ def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         monkeypatch.setattr(onednn.library(), "has_avx512", request.param == "by tiles")
     except onednn.OneDnnError as reason:
         pytest.skip(str(reason))
-    monkeypatch.setattr(convolution_on_tiles, "left_to_others", lambda call: "not asked")
+    monkeypatch.setattr(convolution_on_tiles, "left_to_avx512", lambda call: "not asked")
     aclnn.cache_clear()
     monkeypatch.setattr(conv_tbc_products, "recent", Recent(conv_tbc_products.recent._steps))
     monkeypatch.setattr(lstm_plan, "memories", Recent(lstm_plan.memories._steps))

@@ -20,7 +20,7 @@ from aclnn import ops
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.product import CPU
 from aclnn.base.rounding import USE_FP16
-from aclnn.base.tensor import TensorSpec
+from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
@@ -209,10 +209,11 @@ def test_long_rows_are_planned_in_little_memory(
     [
         ({}, None),
         ({"outputMask": (True, False, False), "gradWeight": None, "gradBias": None}, None),
+        ({"weight": dense(FLOAT32, (32, 32, 1, 1))}, "oneDNN is ahead of it where there is one tap"),
         ({"stride": (33, 33)}, "a stride of 1089 positions takes more than 1024 passes"),
         ({"dilation": (700, 1)}, "taps are 700 positions apart, more than 512"),
     ],
-    ids=["both gradients", "gradInput alone", "many passes", "far taps"],
+    ids=["both gradients", "gradInput alone", "one tap", "many passes", "far taps"],
 )
 @pytest.mark.parametrize("has_avx512", [False, True])
 def test_who_is_asked_first(
