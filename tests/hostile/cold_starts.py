@@ -11,13 +11,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 # PyTorch itself hangs in the child of a process whose threads were at work in it: torch.randn already does.
 MIDDLES = {"python": ["none", "fork", "spawn"], "torch": ["none", "spawn"]}
 RESULT = Path(__file__).parent / "results" / "cold.csv"
-THREADS = 4
+THREADS, AT_ONCE = 4, 2  # of a process, and processes side by side
 
 
 class Outcome(NamedTuple):
@@ -38,15 +39,18 @@ def lines(door: str, threads: int, middle: str, folder: Path | None) -> list[str
 
 def failures(door: str, processes: int, folder: Path) -> list[str]:
     """What went wrong in so many processes that find a full cache, beside one with one thread."""
-    expected, middles, found = lines(door, 1, "none", folder), MIDDLES[door], []
-    for n in range(processes):
+    expected, middles = lines(door, 1, "none", folder), MIDDLES[door]
+
+    def fault(n: int) -> str | None:
         middle = middles[n % len(middles)]
         try:
-            if lines(door, THREADS, middle, folder) != expected:
-                found.append(f"{door}, {middle}: other bits")
-        except AssertionError as error:
-            found.append(f"{door}, {middle}: {error}")
-    return found
+            same = lines(door, THREADS, middle, folder) == expected
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            return f"{door}, {middle}: {error}"
+        return None if same else f"{door}, {middle}: other bits"
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return [found for found in pool.map(fault, range(processes)) if found is not None]
 
 
 def main(processes: int, record: bool) -> int:

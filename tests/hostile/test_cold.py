@@ -15,7 +15,7 @@ BOTH = [
     for middle in middles
 ]
 QUICK = [each for each in BOTH if each.values[1] != "spawn"]
-MANY = 20  # processes
+MANY = 100  # processes
 
 
 @pytest.fixture(scope="module")

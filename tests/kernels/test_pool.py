@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -95,3 +97,24 @@ def test_a_child_has_helpers_of_its_own(launched: list[int]) -> None:
     if child == 0:
         os._exit(0 if gradients(3) == expected else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+AT_EXIT = """
+import atexit
+import numpy as np
+import aclnn
+from aclnn.kernels import threads
+threads.runtime = lambda: None
+x = np.linspace(-1, 1, 1 << 18).astype(np.float32)
+
+def last():
+    with aclnn.threads(3):
+        print(np.isfinite(aclnn.elu_backward(x, 1.0, 1.0, 1.0, False, x, engine="fast")).all())
+
+atexit.register(last)
+"""
+
+
+def test_a_call_while_the_interpreter_ends_is_computed() -> None:
+    ended = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, timeout=120)
+    assert ended.stdout == "True\n", ended.stderr

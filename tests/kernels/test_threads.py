@@ -63,7 +63,7 @@ def test_a_library_without_openmp_has_one_thread() -> None:
         assert limits.get() == 1
 
 
-def test_without_libgomp_there_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_libgomp_native_loops_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "runtime", lambda: None)
     assert usable(4) == 1
     aclnn.cache_clear()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from aclnn.base.once import fork_count
@@ -29,9 +29,15 @@ def run(entry: Entry, block: Any, threads: int) -> None:
     """Runs a kernel on so many threads, this one included; comes back when all have ended, whatever happens."""
     shares = [_share(block, k, threads) for k in range(threads)]
     helpers = _helpers(threads - 1)
+    others, mine = list[Future[None]](), shares[:1]
     try:
-        others = [helpers.submit(entry.call, ctypes.addressof(share)) for share in shares[1:]]
-        entry.call(ctypes.addressof(shares[0]))
+        for share in shares[1:]:
+            try:
+                others.append(helpers.submit(entry.call, ctypes.addressof(share)))
+            except RuntimeError:  # the interpreter ends and starts no thread any more
+                mine.append(share)
+        for share in mine:
+            entry.call(ctypes.addressof(share))
         wait(others)
     except BaseException:  # an interrupt: the others still write to the caller's memory
         _mine.helpers = None

@@ -195,6 +195,16 @@ def parsed(source: str | bytes, at_most: int = LONGEST_JSON) -> Any:
         raise ValueError("its description nests too deeply") from None
 
 
+def said(given: Any) -> tuple[Any, Path | None]:
+    """What was given as it is, or what the file of JSON that it names says, and which file that is."""
+    if not isinstance(given, (str, Path)):
+        return given, None
+    path = Path(given)
+    source = text(path, LONGEST_JSON)
+    with refusals(path):
+        return parsed(source), path
+
+
 def _no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):

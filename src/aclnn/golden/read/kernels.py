@@ -71,11 +71,7 @@ def maps_from(given: Any, op: str | None, arguments: Mapping[str, Any]) -> Mappi
     """Maps by type of kernel, from a mapping or a file of JSON; "" is every type, where one operator was named."""
     if given is None:
         return {}
-    path = Path(given) if isinstance(given, (str, Path)) else None
-    if path is not None:
-        text = gate.text(path, gate.LONGEST_JSON)
-        with gate.refusals(path):
-            given = gate.parsed(text)
+    given, path = gate.said(given)
     if not isinstance(given, Mapping) or not given:
         raise invalid(f"{path or 'map'} says nothing of which file is which argument.", "map")
     if all(_PART.fullmatch(str(key)) for key in given):

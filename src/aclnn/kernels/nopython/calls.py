@@ -8,6 +8,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
+from aclnn.kernels.nopython.agreed import HOW_MANY, WHO
+
 _WORD, _SMALL = ir.IntType(64), ir.IntType(32)
 
 
@@ -76,6 +78,13 @@ def pointer(context: Any, address: Any) -> Any:
         return b.inttoptr(args[0], _WORD.as_pointer())
 
     return types.CPointer(types.int64)(types.int64), code
+
+
+@register_jitable
+def begin_block(block: Any, items: int) -> None:
+    """A block for this thread alone; the arguments are yet to come."""
+    block[0] = block[1] = items
+    block[WHO] = block[HOW_MANY] = 0
 
 
 @intrinsic

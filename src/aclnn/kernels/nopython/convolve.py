@@ -30,7 +30,7 @@ from aclnn.kernels.nopython.agreed import (
     TERMS,
 )
 from aclnn.kernels.nopython.arithmetic import use_widest_vectors
-from aclnn.kernels.nopython.indirect import COLUMNS, LANES, inner, multiply, pack_rows, put_rows, words
+from aclnn.kernels.nopython.indirect import COLUMNS, inner, multiply, pack_rows, put_rows, whole_vectors, words
 from aclnn.kernels.nopython.staging import as_words, brought, find_box, find_places, start_of
 from aclnn.kernels.nopython.tiles import shifted
 
@@ -38,7 +38,8 @@ from aclnn.kernels.nopython.tiles import shifted
 @inner
 def width_of(channels: int) -> int:
     """The columns of a panel that begins where so many channels are left: whole vectors."""
-    return min(COLUMNS, -(-channels // LANES) * LANES)
+    width: int = min(COLUMNS, whole_vectors(channels))
+    return width
 
 
 def pack_weight(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, steps: Any) -> None:
@@ -48,7 +49,7 @@ def pack_weight(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms:
     for item in range(lo, hi):
         group, channel = item // panels, item % panels * COLUMNS
         columns, channels = width_of(outputs - channel), min(COLUMNS, outputs - channel)
-        to = shifted(packed, (group * (-(-outputs // LANES) * LANES) + channel) * terms)
+        to = shifted(packed, (group * whole_vectors(outputs) + channel) * terms)
         if channels < columns:
             for i in range(terms * columns):
                 to[i] = 0
@@ -74,7 +75,7 @@ def data(
     box = words(8)
     count, splits = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3], table[SPLITS]
     items, outputs = count * boxes[GROUPS] * splits, table[OUTPUTS]
-    per_group, panels = -(-outputs // LANES) * LANES * table[TERMS], -(-outputs // COLUMNS)
+    per_group, panels = whole_vectors(outputs) * table[TERMS], -(-outputs // COLUMNS)
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
         places = as_words(shifted(room, table[ROOM]))

@@ -31,7 +31,7 @@ from aclnn.kernels.nopython.agreed import (
 )
 from aclnn.kernels.nopython.arithmetic import bits_of, use_widest_vectors
 from aclnn.kernels.nopython.convolve import width_of
-from aclnn.kernels.nopython.indirect import COLUMNS, LANES, inner, multiply, pack_rows, put_rows, words
+from aclnn.kernels.nopython.indirect import COLUMNS, inner, multiply, pack_rows, put_rows, whole_vectors, words
 from aclnn.kernels.nopython.staging import as_words, brought, find_box, find_places
 from aclnn.kernels.nopython.tiles import shifted
 
@@ -39,7 +39,7 @@ from aclnn.kernels.nopython.tiles import shifted
 @inner
 def size_of(table: Any) -> int:
     """The elements of a part of the sum, of one group."""
-    size: int = -(-table[TERMS] // ROWS) * ROWS * (-(-table[OUTPUTS] // LANES) * LANES)
+    size: int = -(-table[TERMS] // ROWS) * ROWS * whole_vectors(table[OUTPUTS])
     return size
 
 

@@ -16,7 +16,7 @@ from numba.extending import intrinsic, register_jitable
 
 from aclnn.kernels import jit
 from aclnn.kernels.nopython.agreed import ROWS
-from aclnn.kernels.nopython.calls import address_of, call_entry
+from aclnn.kernels.nopython.calls import address_of, begin_block, call_entry
 from aclnn.kernels.nopython.half import narrowed, read, widened, write
 from aclnn.kernels.nopython.loops import repeated
 from aclnn.kernels.nopython.vectors import move
@@ -181,6 +181,12 @@ def _transposed(builder: Any, rows: Any) -> Any:
 
 
 @inner
+def whole_vectors(channels: int) -> int:
+    """As many columns as so many channels take."""
+    return -(-channels // LANES) * LANES
+
+
+@inner
 def are_neighbours(places: Any, first: int) -> bool:
     """Whether LANES places from `first` on follow one another in memory."""
     apart = 0
@@ -213,8 +219,7 @@ def put(lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count:
 def put_rows(entry: int, sums: Any, columns: int, out: int, places: Any, count: int, channels: int, step: int) -> None:
     """The same, by the entry for the elements at `out`."""
     block = words(11)
-    block[0] = block[1] = 1
-    block[2] = block[3] = 0
+    begin_block(block, 1)
     block[4], block[5], block[6] = address_of(sums), out, address_of(places)
     block[7], block[8], block[9], block[10] = columns, count, channels, step
     call_entry(entry, address_of(block))

@@ -26,7 +26,7 @@ from aclnn.kernels.nopython.agreed import (
     STRIDE,
     WHOLE,
 )
-from aclnn.kernels.nopython.calls import address_of, call_entry, floats_at
+from aclnn.kernels.nopython.calls import address_of, begin_block, call_entry, floats_at
 from aclnn.kernels.nopython.half import read
 from aclnn.kernels.nopython.indirect import LANES, inner, words
 from aclnn.kernels.nopython.vectors import move
@@ -75,15 +75,9 @@ def brought(source: int, table: Any, group: int, box: Any, room: Any) -> Any:
     if table[STAGE] == 0:
         return floats_at(source + 4 * start_of(box, group, table[CHANNELS], table, MOVES))
     block = words(9)
-    block[0] = block[1] = table[CHANNELS]
-    block[2] = block[3] = 0
-    block[4], block[5], block[6], block[7], block[8] = (
-        source,
-        address_of(room),
-        address_of(table),
-        address_of(box),
-        group,
-    )
+    begin_block(block, table[CHANNELS])
+    block[4], block[5], block[6] = source, address_of(room), address_of(table)
+    block[7], block[8] = address_of(box), group
     call_entry(table[STAGE], address_of(block))
     return room
 

@@ -28,11 +28,7 @@ def attributes_from(given: Any) -> Mapping[str, Mapping[str, Any]]:
     """Attributes as a mapping, or from a file of JSON; a sentence where it is not what it should be."""
     if given is None:
         return {}
-    path = Path(given) if isinstance(given, (str, Path)) else None
-    if path is not None:
-        text = gate.text(path, gate.LONGEST_JSON)
-        with gate.refusals(path):
-            given = gate.parsed(text)
+    given, path = gate.said(given)
     where = path or "attributes"
     if not isinstance(given, Mapping):
         raise invalid(f"{where} is no JSON object with the names of modules.", "attributes")
