@@ -11,6 +11,21 @@ from aclnn.kernels import conv_tbc_products, convolution_on_tiles, lstm_plan, on
 from aclnn.kernels.program import Recent
 
 
+@pytest.fixture(scope="module", params=["tiles", "onednn"])
+def multiplied_by(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Who multiplies matrices for an LSTM, whatever this processor would choose."""
+    if request.param == "onednn" and onednn.installed() is None:
+        pytest.skip("needs oneDNN")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(convolution_on_tiles, "left_to_avx512", lambda call: LEFT[request.param])
+        aclnn.cache_clear()
+        yield request.param
+    aclnn.cache_clear()
+
+
+LEFT = {"tiles": None, "onednn": "not asked"}
+
+
 @pytest.fixture(params=["by tiles", "by oneDNN"])
 def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Both ways to the products that go with oneDNN, whatever this processor would choose."""

@@ -1,4 +1,4 @@
-"""The LSTM on compiled loops and oneDNN: any sizes and lengths, NaN in what takes no part, one sequence alone."""
+"""The LSTM on compiled loops and matrix products: any sizes and lengths, NaN where it takes no part, one sequence."""
 
 from __future__ import annotations
 
@@ -13,13 +13,22 @@ import aclnn
 from aclnn.base.dtype import FLOAT16, FLOAT32
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import lstm_forward_execution, lstm_forward_fast, lstm_plan, onednn, products
+from aclnn.kernels import (
+    convolution_on_tiles,
+    lstm_forward_execution,
+    lstm_forward_fast,
+    lstm_on_onednn,
+    lstm_plan,
+    onednn,
+    products,
+)
 from aclnn.kernels.program import Program
 from aclnn.ops.lstm import lstm_backward_case
 from tests.harness import assert_sound, bits, call, moved
 from tests.ops.test_lstm import lengths
 
 pytest.importorskip("numba")
+pytestmark = pytest.mark.usefixtures("multiplied_by")
 
 
 @st.composite
@@ -112,10 +121,11 @@ def test_all_steps_count_for_how_many_programs_are_kept(batch: int, monkeypatch:
 
     monkeypatch.setattr(Program, "execute", counted)
     sizes = lstm_plan.Sizes(4, batch, 5, 6, 2, 2)
-    backward = lstm_plan.Memory(lstm_plan.Facts(sizes, False, False, False, 1))
+    engine = lstm_on_onednn.engine()
+    backward = lstm_plan.Memory(lstm_plan.Facts(sizes, False, False, False, engine, 1))
     assert lstm_plan.memories._steps(backward) == len(executed)
     executed.clear()
-    forward = lstm_forward_execution.Memory(lstm_forward_execution.Facts(sizes, False, False, 1))
+    forward = lstm_forward_execution.Memory(lstm_forward_execution.Facts(sizes, False, False, engine, 1))
     assert lstm_forward_fast.memories._steps(forward) == len(executed) > 0
 
 
@@ -157,11 +167,33 @@ def test_long_sequences_stay_within_the_bound() -> None:
     assert_all_sound(case, filled)
 
 
-def test_without_onednn_the_numpy_kernel_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"steps": 70, "batch": 32, "input_size": 70, "hidden_size": 72},
+        {"steps": 9, "batch": 1, "input_size": 33, "hidden_size": 210, "bidirectional": True},
+        {"steps": 6, "batch": 7, "input_size": 40, "hidden_size": 100, "layers": 2, "dtype": FLOAT16},
+    ],
+)
+def test_tiles_give_the_same_bits_on_any_number_of_threads(sizes: Any, multiplied_by: str) -> None:
+    if multiplied_by != "tiles":
+        pytest.skip("oneDNN promises nothing of the kind")
+    case = lstm_backward_case(**sizes)
+    seen = []
+    for threads in (1, 2, 3, 7):
+        filled = fill(case, 5)
+        with aclnn.threads(threads):
+            call(case, filled, engine="fast")
+        seen.append(bits(case, filled))
+    assert seen[1:] == seen[:1] * 3
+
+
+def test_without_onednn_tiles_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent() -> onednn.Library:
         raise onednn.OneDnnError("oneDNN cannot be loaded (not there)")
 
     monkeypatch.setattr(onednn, "library", absent)
+    monkeypatch.setattr(convolution_on_tiles, "left_to_avx512", lambda call: "oneDNN is asked first")
     aclnn.cache_clear()
     case = lstm_backward_case(6, 5, 31, 41)
     filled = fill(case)
@@ -172,6 +204,6 @@ def test_without_onednn_the_numpy_kernel_serves(monkeypatch: pytest.MonkeyPatch)
         None,
         False,
     )
-    assert plan.kernel == "numpy"
+    assert plan.kernel == "tiles"
     assert plan.refused == (("onednn", "oneDNN cannot be loaded (not there)"),)
     aclnn.cache_clear()

@@ -1,4 +1,4 @@
-"""The LSTM and its cell forwards on oneDNN and compiled loops: right at any size, stride, dtype and value."""
+"""The LSTM and its cell forwards on compiled loops and matrix products: right at any size, stride, dtype and value."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill
-from aclnn.kernels import lstm_cell_fast, lstm_walk, onednn
+from aclnn.kernels import lstm_cell_fast, lstm_walk
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_case
 from aclnn.ops.lstm_forward import lstm_case
 from tests.harness import assert_sound, bits, call
 from tests.ops.test_lstm_forward import arrays, cases, taking_part
 
 pytest.importorskip("numba")
-try:
-    onednn.library()
-except onednn.OneDnnError as reason:
-    pytest.skip(str(reason), allow_module_level=True)
+pytestmark = pytest.mark.usefixtures("multiplied_by")
 
 DTYPES = [FLOAT32, FLOAT16, BFLOAT16]
 SEQUENCES = st.sampled_from(DTYPES).flatmap(lambda d: cases(dtype=d, product=CPU))
@@ -147,11 +144,12 @@ def test_a_repeatable_plan_takes_other_lengths_and_addresses() -> None:
     assert (y == expected).all()
 
 
-def test_who_serves_what() -> None:
+def test_who_serves_what(multiplied_by: str) -> None:
     def weights(hidden: int) -> list[np.ndarray]:
         return [np.zeros((4 * hidden, 8), np.float32), np.zeros((4 * hidden, hidden), np.float32)]
 
     attributes = {"has_bias": False, "num_layers": 1, "bidirectional": False, "batch_first": False}
     x = np.zeros((16, 4, 8), np.float32)
-    assert aclnn.lstm.plan(x, weights(64), **attributes).kernel == "onednn"
-    assert aclnn.lstm.plan(x, weights(2), **attributes).refused == (("onednn", "5120 products are fewer than 200000"),)
+    assert aclnn.lstm.plan(x, weights(64), **attributes).kernel == multiplied_by
+    why = "5120 products are fewer than 200000"
+    assert aclnn.lstm.plan(x, weights(2), **attributes).refused == (("tiles", why), ("onednn", why))

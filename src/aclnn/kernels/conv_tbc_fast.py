@@ -30,11 +30,9 @@ def too_small(call: Call) -> str | None:
     return f"{products} products are fewer than {FEW}" if products < FEW else None
 
 
-@kernel("aclnnConvTbcBackward", "tiles", engine="fast", too_small=too_small)
-def conv_tbc_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
-    """Also with one tap: oneDNN's matrix products break the stated bound on long sums without AVX-512."""
-    reason = _not_taken(call, NAMES)
-    return Refusal(reason) if reason else _backward_on_tiles(call, threads, convolution_on_tiles.left_to_avx512)
+def gives_way(call: Call) -> str | None:
+    """Not with one tap alone: oneDNN's matrix products break the stated bound on long sums without AVX-512."""
+    return convolution_on_tiles.left_to_avx512(call)
 
 
 def _not_taken(call: Call, names: Sequence[str]) -> str | None:
@@ -43,11 +41,13 @@ def _not_taken(call: Call, names: Sequence[str]) -> str | None:
     return "a tensor is empty" if any(call[name].is_empty for name in names) else None
 
 
-def _backward_on_tiles(call: Call, threads: int, why_not: Callable[[Call], str | None]) -> Prepared | Refusal:
+@kernel("aclnnConvTbcBackward", "tiles", engine="fast", too_small=too_small, gives_way=gives_way)
+def conv_tbc_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
+    if (why_not := _not_taken(call, NAMES)) is not None:
+        return Refusal(why_not)
     gradient = _as_gradient(call)
-    reason = why_not(gradient)
-    if reason is not None:
-        return Refusal(reason)
+    if (why_not := convolution_on_tiles.too_far(gradient)) is not None:
+        return Refusal(why_not)
     exact, rounding = convolution_backward_numpy, rounding_of(gradient)
     try:
         plan = convolution_on_tiles.prepared_backward(gradient, threads, rounding, exact)
@@ -90,13 +90,6 @@ def conv_tbc_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     return Prepared(lambda: Execution(plan).run, size)
 
 
-@kernel("aclnnConvTbcBackward", "tiles", engine="fast", too_small=too_small)
-def conv_tbc_backward_on_tiles_instead(call: Call, threads: int) -> Prepared | Refusal:
-    """Where oneDNN cannot serve, after a fork say."""
-    reason = _not_taken(call, NAMES)
-    return Refusal(reason) if reason else _backward_on_tiles(call, threads, convolution_on_tiles.too_far)
-
-
 def too_small_forward(call: Call) -> str | None:
     products = call["output"].size * math.prod(call["weight"].shape[:2])
     return f"{products} products are fewer than {FEW}" if products < FEW else None
@@ -105,7 +98,11 @@ def too_small_forward(call: Call) -> str | None:
 FORWARD = ("self", "weight", "output")
 
 
-@kernel("aclnnConvTbc", "tiles", engine="fast", too_small=too_small_forward)
+def forward_gives_way(call: Call) -> str | None:
+    return convolution_on_tiles.left_to_others(_as_forward_convolution(call))
+
+
+@kernel("aclnnConvTbc", "tiles", engine="fast", too_small=too_small_forward, gives_way=forward_gives_way)
 def conv_tbc_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
     return _forward(call, threads, convolution_forward_fast.convolution_on_tiles_fast)
 
@@ -113,12 +110,6 @@ def conv_tbc_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
 @kernel("aclnnConvTbc", "onednn", engine="fast", too_small=too_small_forward)
 def conv_tbc_fast(call: Call, threads: int) -> Prepared | Refusal:
     return _forward(call, threads, lambda c, n: convolution_forward_fast.prepared(c, n, (LAST, LAST)))
-
-
-@kernel("aclnnConvTbc", "tiles", engine="fast", too_small=too_small_forward)
-def conv_tbc_on_tiles_instead(call: Call, threads: int) -> Prepared | Refusal:
-    """Where oneDNN cannot serve, after a fork say."""
-    return _forward(call, threads, convolution_forward_fast.convolution_on_tiles_instead)
 
 
 def _forward(call: Call, threads: int, prepare: Callable[[Call, int], Prepared | Refusal]) -> Prepared | Refusal:

@@ -133,13 +133,13 @@ def _copied_steps(picture: Tensor, channels: int, over: Pass, box: Sequence[int]
     """Strides of a copied box: channels last if they lie side by side in the picture, else before the axes."""
     z, y, x = (axis.met(b) for axis, b in zip(over.axes, box[1:], strict=True))
     if picture.steps[1] == 1 and picture.steps[4] != 1:
-        position = _spread(channels)
+        position = spread(channels)
         return z * y * x * position, 1, y * x * position, x * position, position
-    channel = _spread(z * y * x)
+    channel = spread(z * y * x)
     return channels * channel, channel, y * x, x, 1
 
 
-def _spread(elements: int) -> int:
+def spread(elements: int) -> int:
     """As many elements in an odd number of cache lines: what lies so far apart gets different places of the first
     cache, where an even number, in the end a power of two, would bring all to a few."""
     return (in_lines(elements) // LINE_ELEMENTS | 1) * LINE_ELEMENTS

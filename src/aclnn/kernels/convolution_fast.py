@@ -32,15 +32,14 @@ def too_small(call: Call) -> str | None:
     return f"{products} products are fewer than {FEW}" if products < FEW else None
 
 
-@kernel("aclnnConvolutionBackward", "tiles", engine="fast", too_small=too_small)
+def gives_way(call: Call) -> str | None:
+    return convolution_on_tiles.left_to_others(call)
+
+
+@kernel("aclnnConvolutionBackward", "tiles", engine="fast", too_small=too_small, gives_way=gives_way)
 def convolution_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
-    """Where tiles are ahead of oneDNN."""
-    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.left_to_others(call))
-
-
-def _on_tiles(call: Call, threads: int, why_not: str | None) -> Prepared | Refusal:
-    if why_not is not None:
-        return Refusal(why_not)
+    if (reason := _not_taken(call) or convolution_on_tiles.too_far(call)) is not None:
+        return Refusal(reason)
     try:
         return convolution_on_tiles.prepared_backward(call, threads, rounding_of(call), convolution_backward_numpy)
     except jit.NoNativeCodeError as error:
@@ -51,12 +50,6 @@ def _on_tiles(call: Call, threads: int, why_not: str | None) -> Prepared | Refus
 def convolution_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     reason = _not_taken(call)
     return prepared(call, threads) if reason is None else Refusal(reason)
-
-
-@kernel("aclnnConvolutionBackward", "tiles", engine="fast", too_small=too_small)
-def convolution_backward_on_tiles_instead(call: Call, threads: int) -> Prepared | Refusal:
-    """Where oneDNN cannot serve, after a fork say."""
-    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.too_far(call))
 
 
 def _not_taken(call: Call) -> str | None:

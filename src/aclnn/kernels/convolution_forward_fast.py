@@ -16,7 +16,7 @@ from aclnn.base.tensor import dense
 from aclnn.contract.call import Call
 from aclnn.kernels import convert, convolution_layouts, convolution_on_tiles, jit, onednn
 from aclnn.kernels.convolution_execution import Execution
-from aclnn.kernels.convolution_fast import FEW, compute_dtype, problem_of, programs, rounding_of
+from aclnn.kernels.convolution_fast import FEW, compute_dtype, gives_way, problem_of, programs, rounding_of
 from aclnn.kernels.convolution_forward import convolution_numpy
 from aclnn.kernels.convolution_layouts import Layouts
 from aclnn.kernels.convolution_program import Problem, Tensor, build
@@ -35,15 +35,10 @@ def too_small(call: Call) -> str | None:
     return f"{products} products are fewer than {FEW}" if products < FEW else None
 
 
-@kernel("aclnnConvolution", "tiles", engine="fast", too_small=too_small)
+@kernel("aclnnConvolution", "tiles", engine="fast", too_small=too_small, gives_way=gives_way)
 def convolution_on_tiles_fast(call: Call, threads: int) -> Prepared | Refusal:
-    """Where tiles are ahead of oneDNN."""
-    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.left_to_others(call))
-
-
-def _on_tiles(call: Call, threads: int, why_not: str | None) -> Prepared | Refusal:
-    if why_not is not None:
-        return Refusal(why_not)
+    if (reason := _not_taken(call) or convolution_on_tiles.too_far(call)) is not None:
+        return Refusal(reason)
     gradient = _as_gradient(call)
     try:
         return convolution_on_tiles.prepared_forward(call, gradient, threads, rounding_of(gradient), convolution_numpy)
@@ -55,12 +50,6 @@ def _on_tiles(call: Call, threads: int, why_not: str | None) -> Prepared | Refus
 def convolution_fast(call: Call, threads: int) -> Prepared | Refusal:
     reason = _not_taken(call)
     return prepared(call, threads) if reason is None else Refusal(reason)
-
-
-@kernel("aclnnConvolution", "tiles", engine="fast", too_small=too_small)
-def convolution_on_tiles_instead(call: Call, threads: int) -> Prepared | Refusal:
-    """Where oneDNN cannot serve, after a fork say."""
-    return _on_tiles(call, threads, _not_taken(call) or convolution_on_tiles.too_far(call))
 
 
 def _not_taken(call: Call) -> str | None:

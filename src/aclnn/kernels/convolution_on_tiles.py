@@ -14,7 +14,7 @@ from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.kernels import jit, onednn, sums
 from aclnn.kernels.convolution_program import window_of
-from aclnn.kernels.convolution_tiles import FOUND, IGNORED, DataPlan, Launch, Numbers, Room, Shape
+from aclnn.kernels.convolution_tiles import FOUND, DataPlan, Launch, Numbers, Room, Shape
 from aclnn.kernels.convolution_tiles_weight import WeightPlan
 from aclnn.kernels.ports import Port, Traffic, entrance
 from aclnn.kernels.program import Arena
@@ -29,7 +29,7 @@ FARTHEST = 512  # positions between neighbouring taps: a box is copied with all 
 
 
 def left_to_others(call: Call) -> str | None:
-    """Why another kernel is asked first, if it is: without AVX-512 oneDNN, where there is one tap.
+    """Why oneDNN is asked first, if it is: without AVX-512 where there is one tap.
 
     Tiles against oneDNN on a Zen 3 (AVX2, float32, two threads, one process, 32 shapes), both gradients and forwards:
     with several taps mostly 0.44 to 1.01 and 0.69 to 1.13, with one tap 1.14 to 1.43 and 1.11 to 1.48. For pictures of
@@ -43,9 +43,7 @@ def left_to_others(call: Call) -> str | None:
 def left_to_avx512(call: Call) -> str | None:
     """The same for sums that only tiles add up within the bound: nothing was measured on AVX-512 yet."""
     installed = onednn.installed()
-    if installed is not None and installed.has_avx512:
-        return "oneDNN is asked first on AVX-512"
-    return too_far(call)
+    return "oneDNN is asked first on AVX-512" if installed is not None and installed.has_avx512 else None
 
 
 def too_far(call: Call) -> str | None:
@@ -130,7 +128,7 @@ class Execution:
     def __init__(self, plan: Plan, inputs: Sequence[str], threads: int):
         self._traffic = Traffic(plan.ports, plan.offsets)
         self._inputs = [name for name in inputs if name in plan.ports]
-        self._found, self._ignored = ctypes.c_int64(), ctypes.c_int64()
+        self._found = ctypes.c_int64()
         self._packing, self._launches = (
             [(launch, launch.work(plan.numbers)) for launch in launches] for launches in (plan.packing, plan.launches)
         )
@@ -147,7 +145,7 @@ class Execution:
         for name in self._inputs:
             self._traffic.bring(name, given[name], places)
         self._found.value = 0
-        places |= {FOUND: ctypes.addressof(self._found), IGNORED: ctypes.addressof(self._ignored)}
+        places[FOUND] = ctypes.addressof(self._found)
         self._run(self._packing, places, base)
         for place, work in self._guards:
             work.point(0, base + place)
@@ -158,9 +156,7 @@ class Execution:
 
     def _run(self, launches: Sequence[tuple[Launch, Work]], places: Mapping[str, int], base: int) -> None:
         for launch, work in launches:
-            for i, operand in enumerate(launch.operands):
-                where = base + operand if isinstance(operand, int) else 0 if operand is None else places[operand]
-                work.point(i, where + launch.starts[i] if launch.starts else where)
+            launch.aim(work, places, base)
             work.run()
 
 

@@ -6,7 +6,7 @@ Planning is arithmetic: boxes that fit the second cache, sums cut by shape alone
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ BOXES_PER_THREAD = 4  # at least, so that threads end together
 LEAST_SHARE = 96  # positions of a box, for all that
 PER_THREAD = 32768  # elements to pack that pay for waking a thread
 CHAINS = ((32, 256), (64, 1024), (96, 2048), (128, 4096), (192, math.inf))  # how long, for sums of fewer terms
-FOUND, IGNORED = "found", "ignored"  # operands of a launch that says whether it met NaN or Inf
+FOUND = "found"  # the operand of a launch that says whether it met NaN or Inf
 
 
 def columns() -> int:
@@ -95,6 +95,12 @@ class Launch(NamedTuple):
         arguments = [0] * len(self.operands) + list(self.tables)
         return Work(jit.load(self.name, self.kinds), self.items, 1, arguments, self.threads, keep)
 
+    def aim(self, work: Work, places: Mapping[str, int], base: int) -> None:
+        """Points its work to tensors by name, and to a workspace that begins at `base`."""
+        for i, operand in enumerate(self.operands):
+            where = base + operand if isinstance(operand, int) else 0 if operand is None else places[operand]
+            work.point(i, where + self.starts[i] if self.starts else where)
+
 
 class Shape(NamedTuple):
     """What a convolution has, seen from its weight: (narrow channels, wide channels of a group, *taps)."""
@@ -136,8 +142,17 @@ class DataPlan:
     `onto_wide` says which side the result is: gradInput of a plain convolution, or a transposed one.
     """
 
-    def __init__(self, shape: Shape, onto_wide: bool, names: tuple[str, str, str, str | None], room: Room):
-        """The names are those of the picture, the weight, the result and perhaps the bias."""
+    def __init__(
+        self,
+        shape: Shape,
+        onto_wide: bool,
+        names: tuple[str, str, str, str | None],
+        room: Room,
+        adds: bool = False,
+    ):
+        """The names are those of the picture, the weight, the result and perhaps the bias. A result of float32 can be
+        added to what is there."""
+        self._adds = adds
         self._shape, self._onto_wide, self._names, self._room = shape, onto_wide, names, room
         source, out = (shape.narrow, shape.wide) if onto_wide else (shape.wide, shape.narrow)
         self._source, self._out = source, out
@@ -194,7 +209,7 @@ class DataPlan:
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
         table = [lots, per_lot, laid.room, places, self._outputs, terms, splits, chain(terms), *put_of(self._out.dtype)]
-        table += [-(-terms // DEPTH), int(adds_bias), *out_steps]
+        table += [-(-terms // DEPTH), int(adds_bias), int(self._adds), *out_steps]
         assert len(table) == DATA_TABLE
         put = self._room.numbers.put
         tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(laid.rows), put(table)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.convolution_boxes import Laid, Pass, as_five, box_of, lay_out
 from aclnn.kernels.convolution_tiles import (
     FOUND,
-    IGNORED,
     MOST_POSITIONS,
     PER_THREAD,
     STAGED_ELEMENTS,
@@ -28,10 +28,11 @@ from aclnn.kernels.convolution_tiles import (
     stage_of,
     tap_places,
 )
-from aclnn.kernels.nopython.agreed import DEPTH, MOST_PARTS, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
+from aclnn.kernels.nopython.agreed import DEPTH, MOST_PARTS, MOVES, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
 from aclnn.kernels.threads import worth
 
 LEAST_PART = 2048  # positions that pay for a part
+COLUMNS_TOGETHER, TILES_TOGETHER = 256, 16  # of packed tiles: half of a second cache of 512 KB and more with both
 
 
 class WeightPlan:
@@ -63,31 +64,47 @@ class WeightPlan:
         groups, threads, put = self._shape.groups, self._room.threads, self._room.numbers.put
         boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
         inner, outer = pictures
-        terms = len(inner.rows)
+        terms, packs = len(inner.rows), self._packs_tiles(inner)
         tiles = -(-terms // ROWS)
+        wide, high = (COLUMNS_TOGETHER, TILES_TOGETHER) if packs else (columns(), tiles)
         made = groups * ROWS * tiles * packed_columns(self._outputs)
         parts = self._parts(math.prod(whole), math.prod(boxes), made)
         splits = min(tiles, -(-threads // (parts * groups)))
         lots, places = min(threads, parts * groups * splits), places_of(box)
-        per_lot = inner.room + outer.room + 2 * places + (DEPTH + ROWS) * columns()
+        per_lot = inner.room + outer.room + 2 * places + DEPTH * wide + ROWS * columns() + packs * high * ROWS * DEPTH
         scratch, sums = self._room.arena.reserve(4 * per_lot * lots), self._room.arena.reserve(4 * made * parts)
         table = [lots, per_lot, inner.room, places, self._outputs, terms, splits, chain(math.prod(whole))]
-        table += [*put_of(self._shape.weight.dtype), parts, outer.room]
+        table += [*put_of(self._shape.weight.dtype), parts, outer.room, wide, high, int(packs), int(self.pads)]
         assert len(table) == WEIGHT_TABLE
-        numbers, rows = put(table), [*inner.rows, *[inner.rows[-1]] * (ROWS * tiles - terms)]
+        rows = self._in_order(inner.rows, packs).tolist()
+        rows += [rows[-1]] * (ROWS * tiles - terms) + [*range(ROWS), *range(0, ROWS * DEPTH, ROWS)]
+        numbers = put(table)
         tables = put(inner.table), put(outer.table), put([*whole, *box, *boxes, groups]), put(rows), numbers
         operands = (*self._names[:2], sums, scratch)
+        for place, elements in ((scratch, per_lot * lots), (sums, made * parts)):
+            self._room.arena.release(place, 4 * elements)
         return [
             Launch("convolve_weights.weights", "iiFFIIIII", lots, operands, tables, lots),
-            self._join(sums, terms, numbers, worth(made * parts, PER_THREAD, threads)),
+            self._join(sums, terms, numbers, packs, worth(made * parts, PER_THREAD, threads)),
         ]
 
-    def _join(self, sums: int, terms: int, table: int, threads: int) -> Launch:
+    def _packs_tiles(self, picture: Laid) -> bool:
+        """Whether rows are channels that lie side by side: read where they are, every one of the positions would bring
+        a cache line near for a tile's few elements of it, and again for every panel."""
+        to_next_channel, to_next_position = picture.table[MOVES + 1], picture.table[MOVES + 4]
+        return to_next_channel == 1 != to_next_position and self._outputs > columns()
+
+    def _in_order(self, rows: Array, channels_last: bool) -> Array:
+        """(channel, tap), or (tap, channel) so that neighbours are rows of one tile."""
+        return rows.reshape(self._inputs, -1).T.ravel() if channels_last else rows
+
+    def _join(self, sums: int, terms: int, table: int, packs: bool, threads: int) -> Launch:
         result, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
         narrow_step, wide_step = result.strides[:2]
         places = np.add.outer(np.arange(self._inputs, dtype=np.int64) * wide_step, np.array(self._taps, np.int64))
-        numbers = groups, put(places.ravel()), put([narrow_step * self._outputs, narrow_step]), table
-        operands = (sums, self._names[2], FOUND if self.pads else IGNORED)
+        in_order = self._in_order(places.ravel(), packs)
+        numbers = groups, put(in_order), put([narrow_step * self._outputs, narrow_step]), table
+        operands = (sums, self._names[2], FOUND)
         items = groups * panels_of(self._outputs) * -(-terms // POSITIONS_TOGETHER)
         return Launch("convolve_weights.join", "FiIiIII", items, operands, numbers, threads)
 

@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 from aclnn.base.geometry import Array
 from aclnn.kernels.lstm_plan import Plan
-from aclnn.kernels.lstm_program import Products
 from aclnn.kernels.lstm_walk import Places, Sequences, Walk
-from aclnn.kernels.program import Session
 from aclnn.kernels.strides import LINE, address, aligned
 from aclnn.kernels.threads import Work, worth
 
@@ -46,14 +44,15 @@ class Execution:
         self._plan, self._memory, sizes = plan, plan.memory(), plan.sizes
         self._counts = (ctypes.c_int64 * sizes.steps)(*[sizes.batch] * sizes.steps)
         counts = ctypes.addressof(self._counts)
-        self._walk = Walk(plan.entries, sizes.steps, sizes.batch, sizes.hidden, self._memory.step, counts)
-        made = self._memory.products
-        self._products = {kind: (Session(p.program), p.tiles and p.tiles.work()) for kind, p in made.items()}
+        memory, threads = self._memory, plan.facts.threads
+        self._walk = Walk(plan.entries, sizes, memory.pitch, memory.step, threads, counts)
+        self._dx_products = {kind: product.multiplier() for kind, product in memory.dx_products.items()}
+        self._weight_sums = {width: sums.adder() for width, sums in memory.weight_sums.items()}
         self._dh, self._dc, self._dh_prev, self._dc_prev = (copy.work() for copy in plan.states)
         self._weights = [copy.work() for copy in plan.weights]
         self._gradients = [copy.work() if copy else None for copy in plan.gradients]
         self._biases = [bias.work() for bias in plan.biases]
-        team = worth(sizes.rows * sizes.hidden, PER_THREAD, plan.facts.threads)
+        team = worth(sizes.rows * sizes.hidden, PER_THREAD, threads)
         self._gather = Work(plan.gather, sizes.rows, 1, [0] * 11 + [sizes.batch, sizes.steps, counts], team)
         scattered = [0, sizes.features, 0, 0, 0, 0, sizes.batch, counts]
         self._scatter = Work(plan.scatter, sizes.rows, 1, scattered, team)
@@ -88,25 +87,18 @@ class Execution:
         ctypes.memmove(places.dh, places.dh_made, 4 * made * sizes.hidden)
         _copy(self._dh_prev, places.dh, address(tensor.dh_prev[k]))
         _copy(self._dc_prev, places.dc, address(tensor.dc_prev[k]))
-        self._multiply(tensor, layer, k, {"grad": places.grad, "x": x, "w_ih": w_ih, "dx": dx}, base)
+        self._dx_products[sizes.width(layer), reverse].run(places.grad, w_ih, dx, base)
+        self._sum_up_weights(tensor, layer, k, places.grad, x, base)
         self._add_up(tensor, k, places.grad)
 
-    def _multiply(self, tensor: Tensors, layer: int, k: int, known: dict[str, int], base: int) -> None:
-        """dx, dw_ih and dw_hh."""
+    def _sum_up_weights(self, tensor: Tensors, layer: int, k: int, grad: int, x: int, base: int) -> None:
+        """dw_ih and dw_hh."""
         sizes, memory = self._plan.sizes, self._memory
-        kind = sizes.width(layer), k % sizes.directions > 0
-        products: Products = memory.products[kind]
         each = len(tensor.params) // (sizes.layers * sizes.directions)
         outs = [k * each, k * each + 1]
         ours = [base + memory.dw_ih, base + memory.dw_hh]
         made = [o if self._gradients[n] else address(tensor.dparams[n]) for n, o in zip(outs, ours, strict=True)]
-        places = {**known, "h_prev": base + memory.h_prev, "dw_ih": made[0], "dw_hh": made[1]}
-        session, tiles = self._products[kind]
-        session.bind(base, [(buffer, places[name]) for name, buffer in products.tensors.items()])
-        session.run()
-        if tiles is not None:
-            tiles.point(0, places["grad"], places["x"], made[0], base + products.packed, places["h_prev"], made[1])
-            tiles.run()
+        self._weight_sums[sizes.width(layer)].run(grad, x, base + memory.h_prev, made[0], made[1], base)
         for n, place in zip(outs, made, strict=True):
             work = self._gradients[n]
             if work is not None:
@@ -128,8 +120,8 @@ class Execution:
         sizes = self._plan.sizes
         first = (layer - 1) * sizes.directions
         parts = tensor.h[first : first + sizes.directions] if layer else [self._time_major(tensor.input)]
-        by_tiles = all(tiles for _, tiles in self._products.values())
-        if not self._plan.gathers[layer] and (by_tiles or _begins_a_line(parts[0])):
+        in_place = self._plan.facts.engine.any_address or _begins_a_line(parts[0])
+        if not self._plan.gathers[layer] and in_place:
             return address(parts[0])
         place = base + self._memory.x
         for n, part in enumerate(parts):
@@ -162,8 +154,7 @@ class Execution:
         """Where w_ih (0) or w_hh (1) is a dense float32 matrix."""
         each = len(tensor.params) // (self._plan.sizes.layers * self._plan.sizes.directions)
         n = k * each + which
-        packed = which == 0 or self._memory.step.one_row is None
-        if self._plan.usable[n] and (packed or _begins_a_line(tensor.params[n])):
+        if self._plan.usable[n]:
             return address(tensor.params[n])
         place = base + (self._memory.w_hh if which else self._memory.w_ih)
         _copy(self._weights[n], address(tensor.params[n]), place)

@@ -1,4 +1,4 @@
-"""LSTM on compiled loops and oneDNN matrix products: float32, float16 and bfloat16, sequences of any length.
+"""LSTM on compiled loops and matrix products: float32, float16 and bfloat16, sequences of any length.
 
 Per layer and direction: a walk over the steps makes the gradients of the gates, [T·B, 4H] in float32, with one small
 product per step; then three products over the whole sequence make dx and the gradients of the weights.
@@ -6,10 +6,14 @@ product per step; then three products over the whole sequence make dx and the gr
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aclnn.contract.call import Call
-from aclnn.kernels import jit, onednn
+from aclnn.kernels import convolution_on_tiles, jit, lstm_on_onednn, onednn
 from aclnn.kernels.lstm_execution import Execution
+from aclnn.kernels.lstm_on_tiles import TILES
 from aclnn.kernels.lstm_plan import Plan, sizes_of
+from aclnn.kernels.lstm_products import Engine
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 
 FEW = 200_000  # multiplications: below, numpy takes less than loading oneDNN and making its primitives
@@ -24,20 +28,39 @@ def too_small(call: Call) -> str | None:
     return f"{products} products are fewer than {FEW}" if products < FEW else None
 
 
+def gives_way(call: Call) -> str | None:
+    return convolution_on_tiles.left_to_avx512(call)
+
+
+@kernel("aclnnLstmBackward", "tiles", engine="fast", too_small=too_small, gives_way=gives_way)
+def lstm_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
+    return _prepared(call, threads, lambda: TILES)
+
+
 @kernel("aclnnLstmBackward", "onednn", engine="fast", too_small=too_small)
 def lstm_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
+    return _prepared(call, threads, lstm_on_onednn.engine)
+
+
+def _prepared(call: Call, threads: int, engine: Callable[[], Engine]) -> Prepared | Refusal:
+    if (reason := _not_taken(call)) is not None:
+        return Refusal(reason)
+    try:
+        plan = Plan(call, engine(), threads)
+        size = plan.memory().arena.size
+    except (onednn.OneDnnError, jit.NoNativeCodeError) as error:
+        return Refusal(str(error))
+    return Prepared(lambda: Execution(plan).run, size)
+
+
+def _not_taken(call: Call) -> str | None:
     if call["input"].dtype not in jit.POINTER:
-        return Refusal("it takes float32, float16 and bfloat16")
+        return "it takes float32, float16 and bfloat16"
     if call["input"].is_empty or call["i"][0].is_empty:
-        return Refusal("a tensor is empty")
+        return "a tensor is empty"
     for name in UNIT_STRIDE:
         if any(spec.strides[-1] != 1 and spec.shape[-1] != 1 for spec in call.specs(name)):
-            return Refusal(f"the features of {name} do not lie side by side")
+            return f"the features of {name} do not lie side by side"
     if call["hx"][1].strides[-1] != 1 and call["hx"][1].shape[-1] != 1:
-        return Refusal("the features of hx[1] do not lie side by side")
-    try:
-        plan = Plan(call, threads)
-        size = plan.memory().arena.size
-    except (onednn.OneDnnError, jit.NoNativeCodeError) as reason:
-        return Refusal(str(reason))
-    return Prepared(lambda: Execution(plan).run, size)
+        return "the features of hx[1] do not lie side by side"
+    return None

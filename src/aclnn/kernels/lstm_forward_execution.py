@@ -9,16 +9,16 @@ import numpy as np
 
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.geometry import Array
+from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels import convert, onednn
+from aclnn.kernels import convert
 from aclnn.kernels.entry import Entry
-from aclnn.kernels.lstm_plan import Sizes
-from aclnn.kernels.lstm_walk import PER_THREAD, Sequences
+from aclnn.kernels.lstm_products import Engine, Product
+from aclnn.kernels.lstm_walk import PER_THREAD, Sequences, Sizes, begin, go
 from aclnn.kernels.nopython import agreed
-from aclnn.kernels.onednn import strided
-from aclnn.kernels.program import Arena, Buffer, Program, Session
+from aclnn.kernels.program import Arena
 from aclnn.kernels.strides import address, aligned
-from aclnn.kernels.threads import Work, runtime, worth
+from aclnn.kernels.threads import Work, worth
 
 NOWHERE = Sequences(0, 0, 0)
 
@@ -29,20 +29,8 @@ class Facts(NamedTuple):
     sizes: Sizes
     gathers: bool  # the input must be copied before it is a float32 matrix
     converts: bool  # so must the weights
+    engine: Engine
     threads: int
-
-
-class Product:
-    """a = x·wᵀ, or a += x·wᵀ: [rows, columns] by [4H, columns], packed (see lstm_program)."""
-
-    def __init__(self, rows: int, columns: int, gates: int, add: bool, threads: int, arena: Arena):
-        with onednn.library().limits.held_at(threads):
-            program = self.program = Program(threads, arena)
-            self.x = program.tensor(strided(FLOAT32, (rows, columns), (columns, 1)))
-            self.w = program.tensor(strided(FLOAT32, (columns, gates), (1, columns)))
-            self.a: Buffer = program.tensor(strided(FLOAT32, (rows, gates), (gates, 1)))
-            packed = program.packed(self.w, (columns, gates), self.x.layout, self.a.layout)
-            program.multiply(self.x, packed, self.a, add)
 
 
 class Memory:
@@ -64,9 +52,16 @@ class Memory:
         self.w_ih = matrix(4 * hidden, widest, facts.converts)
         self.w_hh = matrix(4 * hidden, hidden, facts.converts)
         widths = sorted({sizes.width(layer) for layer in range(sizes.layers)})
-        self.products = {w: Product(rows, w, 4 * hidden, False, facts.threads, arena) for w in widths}
-        self.step = Product(batch, hidden, 4 * hidden, True, facts.threads, arena)
-        self.programs = [p.program for p in (self.step, *self.products.values())]
+        self.products = {width: self._product(facts, rows, width, adds=False) for width in widths}
+        self.step = self._product(facts, batch, hidden, adds=True)
+        self.primitives = sum(one.primitives for one in (self.step, *self.products.values()))
+
+    def _product(self, facts: Facts, rows: int, columns: int, adds: bool) -> Product:
+        """a = x·wᵀ, or a += x·wᵀ, which moves along the sequence."""
+        gates = 4 * facts.sizes.hidden
+        turned = TensorSpec(FLOAT32, (columns, gates), (1, columns))
+        x, a = dense(FLOAT32, (rows, columns)), dense(FLOAT32, (rows, gates))
+        return facts.engine.product(x, turned, a, 1, facts.threads, self.arena, adds)
 
 
 class Plan(NamedTuple):
@@ -89,8 +84,8 @@ class Execution:
         self._plan, sizes, threads = plan, plan.facts.sizes, plan.facts.threads
         self._counts = (ctypes.c_int64 * sizes.steps)(*[sizes.batch] * sizes.steps)
         counts = ctypes.addressof(self._counts)
-        self._products = {w: Session(p.program) for w, p in plan.memory.products.items()}
-        self._step = Session(plan.memory.step.program)
+        self._products = {width: product.multiplier() for width, product in plan.memory.products.items()}
+        self._step = plan.memory.step.multiplier()
         self._copies = [c.work() if c else None for c in plan.copies]
         team = worth(sizes.rows * sizes.features, convert.PER_THREAD, threads)
         self._gather = Work(plan.gather, sizes.rows, 1, [0] * 11 + [sizes.batch, sizes.steps, counts], team)
@@ -157,16 +152,13 @@ class Execution:
         self, k: int, x: int, params: list[Array], out: Sequences, lists: tuple[Any, ...], scratch: _Scratch
     ) -> None:
         sizes, memory, base = self._plan.facts.sizes, self._plan.memory, scratch.base
-        layer, reverse = k // sizes.directions, k % sizes.directions
+        layer, reverse = k // sizes.directions, k % sizes.directions > 0
         each = len(params) // (sizes.layers * sizes.directions)
         w_ih, w_hh = (self._weight(params, k * each + n, base) for n in range(2))
         bias = scratch.matrix(memory.bias, (4 * sizes.hidden,))
         biases = [p.astype(np.float32, copy=False) for p in params[k * each + 2 : (k + 1) * each]]
         bias[...] = sum(biases, np.zeros((), np.float32))
-        width = sizes.width(layer)
-        product, session = memory.products[width], self._products[width]
-        session.bind(base, [(product.x, x), (product.w, w_ih), (product.a, base + memory.a)])
-        session.run()
+        self._products[sizes.width(layer)].run(x, w_ih, base + memory.a, base)
         gates = self._gates[layer == sizes.layers - 1]
         gates.point(agreed.FORWARD_MOVING, address(bias), base + memory.h, base + memory.c)
         gates.point(agreed.FORWARD_ACTIVE + 1, int(lists[0] is not None))
@@ -181,25 +173,11 @@ class Execution:
             if m:
                 self._rows[m - 1] = per_sequence
 
-    def _step_through(self, reverse: int, gates: Work, w_hh: int, base: int) -> None:
-        memory, table, omp, lib = self._plan.memory, self._table, runtime(), onednn.library()
-        session, step = self._step, memory.step
-        session.bind(base, [(step.x, base + memory.h), (step.w, w_hh), (step.a, base + memory.a)])
-        session.forget(step.a)  # the walk moves it
-        session.run(but_the_last=True)
-        primitive, arguments = session.steps[-1]
-        table[agreed.REVERSE], table[agreed.STATUS] = reverse, 0
-        table[agreed.PARALLEL] = omp.parallel_address if omp is not None else 0
-        table[agreed.GATES], table[agreed.GATES_BLOCK] = gates.entry.address, gates.address
-        table[agreed.GATES_THREADS] = gates.arm()
-        table[agreed.SET_HANDLE] = lib.address("memory_set_data_handle")
-        table[agreed.EXECUTE] = lib.address("primitive_execute")
-        table[agreed.PRIMITIVE], table[agreed.STREAM] = primitive.handle, session.stream
-        table[agreed.ARGUMENTS], table[agreed.ARGUMENT_COUNT] = ctypes.addressof(arguments), len(arguments)
-        table[agreed.GRAD_MEMORY] = session.memory[step.a.number]
-        with lib.limits.held_at(self._plan.facts.threads):
-            self._walk.run()
-        lib.check(table[agreed.STATUS])
+    def _step_through(self, reverse: bool, gates: Work, w_hh: int, base: int) -> None:
+        memory, table = self._plan.memory, self._table
+        begin(table, reverse, gates)
+        self._step.hand_over(table, base + memory.h, w_hh, base + memory.a, base)
+        go(self._walk, table, self._plan.facts.threads)
 
     def _weight(self, params: list[Array], n: int, base: int) -> int:
         """Where a weight is a dense float32 matrix."""

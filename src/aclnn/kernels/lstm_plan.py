@@ -8,28 +8,10 @@ from aclnn.base.dtype import FLOAT32
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.kernels import convert, jit, sums
-from aclnn.kernels.lstm_program import Products, Step
-from aclnn.kernels.lstm_walk import Entries
+from aclnn.kernels.convolution_boxes import spread
+from aclnn.kernels.lstm_products import Engine, Product, WeightSums
+from aclnn.kernels.lstm_walk import Entries, Sizes
 from aclnn.kernels.program import Arena, Recent
-
-
-class Sizes(NamedTuple):
-    """What the matrices of a call look like."""
-
-    steps: int
-    batch: int
-    features: int
-    hidden: int
-    layers: int
-    directions: int
-
-    @property
-    def rows(self) -> int:
-        return self.steps * self.batch
-
-    def width(self, layer: int) -> int:
-        """The features that a layer sees."""
-        return self.directions * self.hidden if layer else self.features
 
 
 def sizes_of(call: Call) -> Sizes:
@@ -44,6 +26,7 @@ class Facts(NamedTuple):
     scatters: bool  # dx is made in the workspace
     converts: bool  # so are the gradients of the weights
     copies_weights: bool  # a weight is not a dense float32 matrix
+    engine: Engine
     threads: int
 
 
@@ -51,37 +34,45 @@ class Memory:
     """Where everything lies in the workspace, as offsets, and the products over it."""
 
     def __init__(self, facts: Facts):
-        sizes, arena = facts.sizes, Arena()
+        sizes, arena, engine, threads = facts.sizes, Arena(), facts.engine, facts.threads
         self.arena = arena
-        rows, batch, hidden = sizes.rows, sizes.batch, sizes.hidden
+        rows, batch, hidden, gates = sizes.rows, sizes.batch, sizes.hidden, 4 * sizes.hidden
+        self.pitch = spread(gates) if engine.spreads else gates
 
         def matrix(rows: int, columns: int, wanted: bool = True) -> int:
             return arena.reserve(4 * rows * columns) if wanted else -1
 
-        self.grad, self.h_prev = matrix(rows, 4 * hidden), matrix(rows, hidden)
+        self.grad, self.h_prev = matrix(rows, self.pitch), matrix(rows, hidden)
         self.dh, self.dh_made, self.dc = (matrix(batch, hidden) for _ in range(3))
-        widest = max(sizes.width(layer) for layer in range(sizes.layers))
-        self.x = matrix(rows, widest)
-        self.w_ih = matrix(4 * hidden, widest, facts.copies_weights)
-        self.w_hh = matrix(4 * hidden, hidden, facts.copies_weights or batch == 1)
-        self.dw_ih = matrix(4 * hidden, widest, facts.converts)
-        self.dw_hh = matrix(4 * hidden, hidden, facts.converts)
+        widths = {sizes.width(layer) for layer in range(sizes.layers)}
+        self.x = matrix(rows, max(widths))
+        self.w_ih = matrix(gates, max(widths), facts.copies_weights)
+        self.w_hh = matrix(gates, hidden, facts.copies_weights)
+        self.dw_ih = matrix(gates, max(widths), facts.converts)
+        self.dw_hh = matrix(gates, hidden, facts.converts)
         self.between = [matrix(rows, sizes.width(1), sizes.layers > n) for n in (1, 2)]
         self.dx = matrix(rows, sizes.features, facts.scatters)
-        self.step = Step(batch, hidden, facts.threads, arena)
-        kinds = {(sizes.width(layer), d > 0) for layer in range(sizes.layers) for d in range(sizes.directions)}
-        self.products = {(w, add): Products(rows, w, hidden, add, facts.threads, arena) for w, add in sorted(kinds)}
-        of_step = [] if self.step.one_row is not None else [self.step.program]
-        self.programs = [*of_step, *(p.program for p in self.products.values())]
+        grad, grads = (TensorSpec(FLOAT32, (n, gates), (self.pitch, 1)) for n in (batch, rows))
+        w_hh = dense(FLOAT32, (gates, hidden))
+        self.step = engine.product(grad, w_hh, dense(FLOAT32, (batch, hidden)), 0, threads, arena)
+        self.dx_products: dict[tuple[int, bool], Product] = {}
+        self.weight_sums: dict[int, WeightSums] = {}
+        for width in sorted(widths):
+            w_ih, x = dense(FLOAT32, (gates, width)), dense(FLOAT32, (rows, width))
+            for adds in (False, True)[: sizes.directions]:
+                self.dx_products[width, adds] = engine.product(grads, w_ih, x, 0, threads, arena, adds)
+            self.weight_sums[width] = engine.weight_sums(grads, x, dense(FLOAT32, (rows, hidden)), threads, arena)
+        products = (self.step, *self.dx_products.values())
+        self.primitives = sum(p.primitives for p in products) + sum(s.primitives for s in self.weight_sums.values())
 
 
-memories: Recent[Memory] = Recent(lambda memory: sum(len(program.steps) for program in memory.programs))
+memories: Recent[Memory] = Recent(lambda memory: memory.primitives)
 
 
 class Plan:
     """What phase 1 finds out: how every tensor gets in and out, with the code for it loaded."""
 
-    def __init__(self, call: Call, threads: int):
+    def __init__(self, call: Call, engine: Engine, threads: int):
         self.call, self.sizes, self.dtype = call, sizes_of(call), call["input"].dtype
         self.variable = call["batchSizesOptional"] is not None
         self.entries = Entries.load(self.dtype)
@@ -90,13 +81,13 @@ class Plan:
         self.scatter = jit.load("lstm.scatter", f"Fi{letter}iiiiI")
         self.usable = [_is_matrix(s) for s in call["params"]]
         converts = not all(map(_is_matrix, call["dparamsOut"]))
-        self.facts = Facts(self.sizes, self._scatters(), converts, not all(self.usable), threads)
+        self.facts = Facts(self.sizes, self._scatters(), converts, not all(self.usable), engine, threads)
         self.gathers = self._gathers()
         self.states = [self._state(name, threads) for name in ("dh", "dc", "dhPrevOut", "dcPrevOut")]
         params, dparams = call["params"], call["dparamsOut"]
         self.weights = [convert.plan(s, dense(FLOAT32, s.shape), threads) for s in params]
         self.gradients = [None if _is_matrix(s) else convert.plan(dense(FLOAT32, s.shape), s, threads) for s in dparams]
-        rows = dense(FLOAT32, (self.sizes.rows, 4 * self.sizes.hidden))
+        rows = TensorSpec(FLOAT32, (self.sizes.rows, 4 * self.sizes.hidden), (self.memory().pitch, 1))
         self.biases = [sums.plan(rows, 1, spec, threads) for spec in dparams if spec.rank == 1]
 
     def memory(self) -> Memory:

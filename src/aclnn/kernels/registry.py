@@ -43,6 +43,8 @@ class Kernel(NamedTuple):
     plan: Callable[[Call, int], Prepared | Refusal]  # (call, threads)
     too_small: Callable[[Call], str | None] = lambda call: None
     """Why a call is not worth this kernel's start-up, if it is not. Asked by engine auto only."""
+    gives_way: Callable[[Call], str | None] = lambda call: None
+    """Why the other fast kernels are asked before it, if they are."""
 
 
 _KERNELS: dict[str, list[Kernel]] = {}

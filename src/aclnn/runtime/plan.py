@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -125,21 +125,36 @@ def _choose(op: Op, call: Call, engine: str, threads: int) -> Plan:
     """The plan of the first kernel that takes the call."""
     if not any(_has_elements(call, a) for a in op.outputs):
         return Plan(op, call, "nothing to compute", (), Prepared(lambda: _run_nothing))
-    refused: list[tuple[str, str]] = []
-    for kernel in _candidates(op, engine):
-        answer = _asked(kernel, op, call, engine, threads)
+    refused: dict[str, str] = {}
+    for kernel in _in_turn(_candidates(op, engine), call, engine, refused):
+        answer = _asked(kernel, op, call, threads)
         if isinstance(answer, Prepared):
-            return Plan(op, call, kernel.name, tuple(refused), answer)
-        refused.append((kernel.name, answer.reason))
-    reasons = "; ".join(f"{name}: {why}" for name, why in refused) or "no such kernel is installed"
+            refused.pop(kernel.name, None)
+            return Plan(op, call, kernel.name, tuple(refused.items()), answer)
+        refused[kernel.name] = answer.reason
+    reasons = "; ".join(f"{name}: {why}" for name, why in refused.items()) or "no such kernel is installed"
     raise invalid(f"{op.name}: engine {engine!r} cannot serve this call ({reasons}).")
 
 
-def _asked(kernel: Kernel, op: Op, call: Call, engine: str, threads: int) -> Prepared | Refusal:
+def _in_turn(kernels: list[Kernel], call: Call, engine: str, refused: dict[str, str]) -> Iterator[Kernel]:
+    """Those that a call is worth, in the order in which they are asked; says why the others are not, or not yet."""
+    later: list[Kernel] = []
+    for kernel in kernels:
+        if kernel.engine != "fast":
+            yield from later
+            later = []
+        if engine == "auto" and (why := kernel.too_small(call)):
+            refused[kernel.name] = why
+        elif why := kernel.gives_way(call):
+            refused[kernel.name] = why
+            later.append(kernel)
+        else:
+            yield kernel
+    yield from later
+
+
+def _asked(kernel: Kernel, op: Op, call: Call, threads: int) -> Prepared | Refusal:
     """What a kernel says to a call."""
-    too_small = kernel.too_small(call) if engine == "auto" else None
-    if too_small:
-        return Refusal(too_small)
     try:
         return kernel.plan(call, threads)
     except Exception as error:

@@ -9,7 +9,6 @@ WHO, HOW_MANY, FIRST_ARGUMENT = 2, 3, 4
 MOST_THREADS = 4095  # no function lies on the first page
 
 COLUMN_TILE = 128  # columns that sums.down_columns does together
-PRODUCT_TILE = 64  # columns that lstm.row_product does together
 CELL_TILE = 512  # columns that lstm_cell.backward does together
 ADDITIONS = 16  # in a row, in sums
 
@@ -29,12 +28,12 @@ ELU_OF_INPUT, ELU_OF_RESULT, ELU_FALLING = range(3)
     GATES_THREADS,
     SET_HANDLE,  # addresses of two oneDNN functions
     EXECUTE,
-    PRIMITIVE,  # dh_made = grad·w_hh; 0 if lstm.row_product does it
+    PRIMITIVE,  # of oneDNN for the product of a step; 0 if that is one of our own
     STREAM,
     ARGUMENTS,
     ARGUMENT_COUNT,
-    GRAD_MEMORY,  # the memory object that follows grad
-    PRODUCT,  # entry of lstm.row_product, its block and threads
+    MOVING_MEMORY,  # the memory object of the matrix that moves
+    PRODUCT,  # entry of the product of a step, its block and threads
     PRODUCT_BLOCK,
     PRODUCT_THREADS,
     STATUS,  # what oneDNN answered: 0 if all went well
@@ -42,7 +41,7 @@ ELU_OF_INPUT, ELU_OF_RESULT, ELU_FALLING = range(3)
     TABLE_SIZE,
 ) = range(19)
 
-# Arguments of lstm_forward.gates, by position: the first nine move from step to step. GRAD_MEMORY follows the first.
+# Arguments of lstm_forward.gates, by position: the first nine move from step to step.
 FORWARD_MOVING, FORWARD_ACTIVE = 9, 14
 
 # Arguments of lstm.gates, by position: the first seven move from step to step, and so does grad.
@@ -68,6 +67,7 @@ ROWS, DEPTH = 6, 256
 # The table of the boxes of a convolution, by position: how large the whole is, and one box, then how many there are.
 WHOLE, BOX, BOXES, GROUPS, BOX_TABLE = 0, 4, 8, 12, 13
 
+PANELS_TOGETHER = 4  # of one row, in few_rows
 POSITIONS_TOGETHER = 288  # whose sums convolve.data keeps near, a multiple of ROWS and of the lanes of a vector
 MOST_PARTS = 16  # of the sums of convolve_weights
 
@@ -85,13 +85,18 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     PUT_SIZE,
     DEPTHS,  # into how many blocks the sum is cut
     ADDS_BIAS,
+    ADDS,  # whether the result, float32, is added to what is there
     OUT_STEPS,  # of the result in memory: batch, channel, then by axis
     DATA_TABLE,
-) = (*range(13), 17)
+) = (*range(14), 18)
 
 # The table of convolve_weights, by position; the first ten are those above.
 (
     PARTS,  # into how many the sum is cut that are joined in the end
     OUTER_ROOM,  # elements of a lot's scratch for a staged box of the other tensor
+    COLUMNS_TOGETHER,  # of the other tensor that are packed before they are multiplied
+    TILES_TOGETHER,  # with which they are multiplied, panel by panel
+    PACKS_TILES,  # whether these are packed too; the list of rows then ends with how they lie
+    IS_WATCHED,  # whether it matters that an element of the result is not finite
     WEIGHT_TABLE,
-) = range(10, 13)
+) = range(10, 17)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from aclnn.kernels.nopython.agreed import (
+    ADDS,
     ADDS_BIAS,
     BOXES,
     CHAIN_LENGTH,
@@ -30,6 +31,7 @@ from aclnn.kernels.nopython.agreed import (
     TERMS,
 )
 from aclnn.kernels.nopython.arithmetic import use_widest_vectors
+from aclnn.kernels.nopython.calls import floats_at
 from aclnn.kernels.nopython.indirect import COLUMNS, inner, multiply, pack_rows, put_rows, whole_vectors, words
 from aclnn.kernels.nopython.staging import as_words, brought, find_box, find_places, start_of
 from aclnn.kernels.nopython.tiles import shifted
@@ -96,6 +98,8 @@ def data(
                     sum_up(x, shifted(places, first), together, rows, weight, panel * COLUMNS, work, table)
                     if table[ADDS_BIAS]:
                         add_bias(work, together, added, panel * COLUMNS, outputs)
+                    if table[ADDS]:
+                        add_present(work, together, to, shifted(out_places, first), panel * COLUMNS, table)
                     put_panel(work, together, to, shifted(out_places, first), panel * COLUMNS, table)
 
 
@@ -114,6 +118,8 @@ def sum_up(x: Any, places: Any, count: int, rows: Any, weight: Any, channel: int
         for i in range(0, count, ROWS):
             c = shifted(sums, i * columns)
             multiply(
+                ROWS,
+                1,
                 columns,
                 stop - start,
                 table[CHAIN_LENGTH],
@@ -121,6 +127,7 @@ def sum_up(x: Any, places: Any, count: int, rows: Any, weight: Any, channel: int
                 shifted(places, i),
                 shifted(rows, start),
                 shifted(b, start * columns),
+                0,
                 c,
                 block > 0,
                 aside,
@@ -133,6 +140,16 @@ def add_bias(sums: Any, count: int, bias: Any, channel: int, outputs: int) -> No
     for i in range(count):
         for m in range(min(columns, outputs - channel)):
             sums[i * columns + m] += bias[channel + m]
+
+
+@inner
+def add_present(sums: Any, count: int, out: int, places: Any, channel: int, table: Any) -> None:
+    """What the result has already."""
+    outputs, step = table[OUTPUTS], table[OUT_STEPS + 1]
+    columns, present = width_of(outputs - channel), floats_at(out + 4 * channel * step)
+    for i in range(count):
+        for m in range(min(columns, outputs - channel)):
+            sums[i * columns + m] += present[places[i] + m * step]
 
 
 @inner

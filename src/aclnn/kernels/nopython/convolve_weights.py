@@ -12,12 +12,15 @@ import numpy as np
 from aclnn.kernels.nopython.agreed import (
     BOXES,
     CHAIN_LENGTH,
+    COLUMNS_TOGETHER,
     DEPTH,
     GROUPS,
+    IS_WATCHED,
     LOTS,
     MOVES,
     OUTER_ROOM,
     OUTPUTS,
+    PACKS_TILES,
     PARTS,
     PER_LOT,
     PLACES,
@@ -28,12 +31,14 @@ from aclnn.kernels.nopython.agreed import (
     ROWS,
     SPLITS,
     TERMS,
+    TILES_TOGETHER,
 )
 from aclnn.kernels.nopython.arithmetic import bits_of, use_widest_vectors
 from aclnn.kernels.nopython.convolve import width_of
 from aclnn.kernels.nopython.indirect import COLUMNS, inner, multiply, pack_rows, put_rows, whole_vectors, words
 from aclnn.kernels.nopython.staging import as_words, brought, find_box, find_places
 from aclnn.kernels.nopython.tiles import shifted
+from aclnn.kernels.nopython.vectors import move
 
 
 @inner
@@ -102,33 +107,70 @@ def add_box(
 ) -> None:
     """What a box of positions brings to the tiles left … right − 1 of every panel."""
     outputs, rows_made = table[OUTPUTS], -(-table[TERMS] // ROWS) * ROWS
-    depths = -(-positions // DEPTH)
-    aside = shifted(work, DEPTH * COLUMNS)
+    depths, wide, high = -(-positions // DEPTH), table[COLUMNS_TOGETHER], table[TILES_TOGETHER]
+    aside = shifted(work, DEPTH * wide)
+    packed = shifted(aside, ROWS * COLUMNS)
     for block in range(depths):
         start, stop = positions * block // depths, positions * (block + 1) // depths
-        for channel in range(0, outputs, COLUMNS):
-            columns, channels = width_of(outputs - channel), min(COLUMNS, outputs - channel)
-            from_ = shifted(outer, channel * step)
-            pack_rows(from_, step, shifted(outer_places, start), stop - start, channels, work, columns)
-            for tile in range(left, right):
-                c = shifted(sums, channel * rows_made + tile * ROWS * columns)
-                multiply(
-                    columns,
-                    stop - start,
-                    table[CHAIN_LENGTH],
-                    x,
-                    shifted(rows, tile * ROWS),
-                    shifted(places, start),
-                    work,
-                    c,
-                    begun or block > 0,
-                    aside,
-                )
+        begun_block = begun or block > 0
+        for channel in range(0, outputs, wide):
+            beyond = min(outputs, channel + wide)
+            pack_panels(outer, step, shifted(outer_places, start), stop - start, channel, beyond, work)
+            for tile in range(left, right, high):
+                last = min(right, tile + high)
+                if table[PACKS_TILES]:
+                    pack_tiles(x, shifted(rows, tile * ROWS), last - tile, shifted(places, start), stop - start, packed)
+                for panel in range(channel, beyond, COLUMNS):
+                    columns = width_of(outputs - panel)
+                    for t in range(tile, last):
+                        near, bases, offsets = x, shifted(rows, t * ROWS), shifted(places, start)
+                        if table[PACKS_TILES]:
+                            near, bases = shifted(packed, (t - tile) * ROWS * DEPTH), shifted(rows, rows_made)
+                            offsets = shifted(bases, ROWS)
+                        multiply(
+                            ROWS,
+                            1,
+                            columns,
+                            stop - start,
+                            table[CHAIN_LENGTH],
+                            near,
+                            bases,
+                            offsets,
+                            shifted(work, (panel - channel) * DEPTH),
+                            0,
+                            shifted(sums, panel * rows_made + t * ROWS * columns),
+                            begun_block,
+                            aside,
+                        )
+
+
+@inner
+def pack_panels(outer: Any, step: int, places: Any, count: int, channel: int, beyond: int, target: Any) -> None:
+    """`count` positions of the channels from one to below the other, a panel of DEPTH rows after the other."""
+    for panel in range(channel, beyond, COLUMNS):
+        to, channels = shifted(target, (panel - channel) * DEPTH), min(COLUMNS, beyond - panel)
+        pack_rows(shifted(outer, panel * step), step, places, count, channels, to, width_of(beyond - panel))
+
+
+@inner
+def pack_tiles(x: Any, rows: Any, tiles: int, places: Any, count: int, target: Any) -> None:
+    """`count` positions of ROWS rows each, side by side: rows that lie side by side already are moved together."""
+    for t in range(tiles):
+        to, first, apart = t * ROWS * DEPTH, rows[t * ROWS], 0
+        for i in range(1, ROWS):
+            apart |= rows[t * ROWS + i] - first - i
+        for k in range(count):
+            if apart == 0:
+                move(4, x, first + places[k], target, to + k * ROWS)
+                move(2, x, first + places[k] + 4, target, to + k * ROWS + 4)
+            else:
+                for i in range(ROWS):
+                    target[to + k * ROWS + i] = x[rows[t * ROWS + i] + places[k]]
 
 
 def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places: Any, steps: Any, table: Any) -> None:
     """The sum of all parts, in pairs, where the first was; items are panels, some rows at a time. Steps are those of
-    groups and outputs. found[0] = 1 if an element is not finite."""
+    groups and outputs. found[0] = 1 if an element is not finite and that is asked."""
     use_widest_vectors()
     worst = np.int32(0)
     terms, outputs = table[TERMS], table[OUTPUTS]
@@ -147,9 +189,10 @@ def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places:
                     made[to + i] += made[other + i]
             half //= 2
         channels = min(COLUMNS, outputs - channel)
-        for i in range(count):
-            for m in range(channels):
-                worst = max(worst, bits_of(made[start + i * columns + m]) & np.int32(0x7F800000))
+        if table[IS_WATCHED]:
+            for i in range(count):
+                for m in range(channels):
+                    worst = max(worst, bits_of(made[start + i * columns + m]) & np.int32(0x7F800000))
         to = out + table[PUT_SIZE] * (group * steps[0] + channel * steps[1])
         put_rows(table[PUT], shifted(made, start), columns, to, shifted(places, first), count, channels, steps[1])
     if worst == np.int32(0x7F800000):

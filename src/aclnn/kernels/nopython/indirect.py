@@ -15,7 +15,6 @@ from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic, register_jitable
 
 from aclnn.kernels import jit
-from aclnn.kernels.nopython.agreed import ROWS
 from aclnn.kernels.nopython.calls import address_of, begin_block, call_entry
 from aclnn.kernels.nopython.half import narrowed, read, widened, write
 from aclnn.kernels.nopython.loops import repeated
@@ -32,9 +31,11 @@ _VECTOR = ir.VectorType(_FLOAT, LANES)
 _NOTHING = ir.Constant(_VECTOR, [0.0] * LANES)
 
 
-@intrinsic
+@intrinsic(prefer_literal=True)
 def multiply(
     context: Any,
+    count: Any,
+    panels: Any,
     columns: Any,
     depth: Any,
     chain: Any,
@@ -42,37 +43,42 @@ def multiply(
     bases: Any,
     offsets: Any,
     b: Any,
+    to_next: Any,
     c: Any,
     add: Any,
     aside: Any,
 ) -> Any:
-    """A tile of ROWS rows: c = Σ over k < depth, at least 1, or c += if `add`; columns are LANES, 2·LANES … COLUMNS.
+    """A tile of `count` rows: c = Σ over k < depth, at least 1, or c += if `add`; columns are LANES, 2·LANES … COLUMNS.
 
-    No more than `chain` products are added one by one: their sums are added up in `aside`, which has room for a tile,
-    and the result to c, so that the error of a long sum of equal terms hardly grows. It is no memory of this function,
-    which LLVM would turn into registers that there are none of.
+    Count and panels are constants: so many panels of b, `to_next` apart, lie side by side in c. No more than `chain`
+    products are added one by one: their sums are added up in `aside`, which has room for a tile, and the result to c,
+    so that the error of a long sum of equal terms hardly grows. It is no memory of this function, which LLVM would turn
+    into registers that there are none of.
     """
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        columns, depth, chain, x, bases, offsets, b, c, add, aside = args
-        rows = [builder.gep(x, [builder.load(builder.gep(bases, [_WORD(i)]))]) for i in range(ROWS)]
+        _, _, columns, depth, chain, x, bases, offsets, b, to_next, c, add, aside = args
+        rows = [builder.gep(x, [builder.load(builder.gep(bases, [_WORD(i)]))]) for i in range(count.literal_value)]
+        starts = [builder.mul(to_next, _WORD(p)) for p in range(panels.literal_value)]
         for across in range(1, ACROSS + 1):
             with builder.if_then(builder.icmp_signed("==", columns, _WORD(across * LANES))):
-                _put(builder, _add_chains(builder, across, depth, chain, rows, offsets, b, aside), c, add)
+                step = _step(builder, across, rows, starts)
+                sums = _add_chains(builder, step, len(rows) * len(starts) * across, depth, chain, offsets, b, aside)
+                _put(builder, sums, c, add)
         return ctx.get_dummy_value()
 
     whole = types.int64
-    return types.void(whole, whole, whole, x, bases, offsets, b, c, types.boolean, aside), code
+    return types.void(count, panels, whole, whole, whole, x, bases, offsets, b, whole, c, types.boolean, aside), code
 
 
-def _add_chains(builder: Any, across: int, depth: Any, chain: Any, rows: Any, offsets: Any, b: Any, aside: Any) -> Any:
+def _add_chains(builder: Any, step: Any, vectors: int, depth: Any, chain: Any, offsets: Any, b: Any, aside: Any) -> Any:
     """The sums of all chains as vectors, added up one after the other."""
     before, loop, following, behind = (builder.block, *(builder.append_basic_block() for _ in range(3)))
     builder.branch(loop)
     builder.position_at_end(loop)
     left, offsets_now, b_now = (builder.phi(value.type) for value in (depth, offsets, b))
     count = builder.select(builder.icmp_signed("<", left, chain), left, chain)
-    offsets_next, b_next, *sums = _chain(builder, across, count, rows, offsets_now, b_now)
+    offsets_next, b_next, *sums = _chain(builder, step, vectors, count, offsets_now, b_now)
     sums = _added(builder, builder.icmp_signed("<", left, depth), sums, aside)
     rest = builder.sub(left, count)
     builder.cbranch(builder.icmp_signed(">", rest, _WORD(0)), following, behind)
@@ -86,22 +92,29 @@ def _add_chains(builder: Any, across: int, depth: Any, chain: Any, rows: Any, of
     return sums
 
 
-def _chain(builder: Any, across: int, count: Any, rows: Any, offsets: Any, b: Any) -> Any:
+def _chain(builder: Any, step: Any, vectors: int, count: Any, offsets: Any, b: Any) -> Any:
     """Where offsets and b go on behind `count` of them, and the sums over these as vectors."""
+    state = [offsets, b, *[_NOTHING] * vectors]
+    state = repeated(builder, builder.udiv(count, _WORD(AT_ONCE)), state, step, AT_ONCE)
+    return repeated(builder, builder.urem(count, _WORD(AT_ONCE)), state, step)
+
+
+def _step(builder: Any, across: int, rows: Any, panels: Any) -> Any:
+    """What adds the products of one k: offsets, b and sums before it, and after it."""
 
     def step(_: Any, state: Any) -> Any:
         offset_at, b_row, *sums = state
         offset = builder.load(offset_at)
-        right = [builder.load(_vector_at(builder, b_row, _WORD(v * LANES)), align=4) for v in range(across)]
+        places = [builder.add(start, _WORD(v * LANES)) for start in panels for v in range(across)]
+        right = [builder.load(_vector_at(builder, b_row, place), align=4) for place in places]
         made = []
         for i, row in enumerate(rows):
             factor = _everywhere(builder, builder.load(builder.gep(row, [offset])))
-            made += [_multiplied(builder, factor, right[v], sums[i * across + v]) for v in range(across)]
+            before = sums[i * len(right) : (i + 1) * len(right)]
+            made += [_multiplied(builder, factor, b, c) for b, c in zip(right, before, strict=True)]
         return [builder.gep(offset_at, [_WORD(1)]), builder.gep(b_row, [_WORD(across * LANES)]), *made]
 
-    state = [offsets, b, *[_NOTHING] * (ROWS * across)]
-    state = repeated(builder, builder.udiv(count, _WORD(AT_ONCE)), state, step, AT_ONCE)
-    return repeated(builder, builder.urem(count, _WORD(AT_ONCE)), state, step)
+    return step
 
 
 def _multiplied(builder: Any, a: Any, b: Any, c: Any) -> Any:
@@ -200,15 +213,16 @@ def put(lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count:
     item."""
     i = 0
     while i < count:
-        together, done = 1, 0
-        if i + LANES <= count and are_neighbours(places, i):
-            together, done = LANES, channels // LANES * LANES
-            for m in range(0, done, LANES):
-                turn(sums, i * columns + m, columns, out, places[i] + m * step, step)
-        elif step == 1:
-            done = channels // LANES * LANES
+        together, done = 1, channels // LANES * LANES
+        if step == 1:
             for m in range(0, done, LANES):
                 move(LANES, sums, i * columns + m, out, places[i] + m)
+        elif i + LANES <= count and are_neighbours(places, i):
+            together = LANES
+            for m in range(0, done, LANES):
+                turn(sums, i * columns + m, columns, out, places[i] + m * step, step)
+        else:
+            done = 0
         for row in range(i, i + together):
             for m in range(done, channels):
                 write(out, places[row] + m * step, sums[row * columns + m])
@@ -230,15 +244,16 @@ def pack_rows(source: Any, step: int, places: Any, count: int, channels: int, ta
     """The other way: a panel [row][columns] of `count` rows. Columns beyond the channels are left as they are."""
     i = 0
     while i < count:
-        together, done = 1, 0
-        if i + LANES <= count and are_neighbours(places, i):
-            together, done = LANES, channels // LANES * LANES
-            for m in range(0, done, LANES):
-                turn(source, places[i] + m * step, step, target, i * columns + m, columns)
-        elif step == 1:
-            done = channels // LANES * LANES
+        together, done = 1, channels // LANES * LANES
+        if step == 1:
             for m in range(0, done, LANES):
                 move(LANES, source, places[i] + m, target, i * columns + m)
+        elif i + LANES <= count and are_neighbours(places, i):
+            together = LANES
+            for m in range(0, done, LANES):
+                turn(source, places[i] + m * step, step, target, i * columns + m, columns)
+        else:
+            done = 0
         for row in range(i, i + together):
             for m in range(done, channels):
                 target[row * columns + m] = read(source, places[row] + m * step)

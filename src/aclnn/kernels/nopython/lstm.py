@@ -22,17 +22,16 @@ from aclnn.kernels.nopython.agreed import (
     GATES_BLOCK,
     GATES_THREADS,
     GRAD,
-    GRAD_MEMORY,
     KNOWN,
     MADE,
     MADE_BEFORE,
     MOVING,
+    MOVING_MEMORY,
     PARALLEL,
     PRIMITIVE,
     PRODUCT,
     PRODUCT_BLOCK,
     PRODUCT_THREADS,
-    PRODUCT_TILE,
     REVERSE,
     SET_HANDLE,
     STATUS,
@@ -41,10 +40,9 @@ from aclnn.kernels.nopython.agreed import (
 )
 from aclnn.kernels.nopython.arithmetic import fma, use_widest_vectors
 from aclnn.kernels.nopython.calls import execute, launch, pointer, set_data_handle
-from aclnn.kernels.nopython.half import floats, read, write
+from aclnn.kernels.nopython.half import read, write
 
 ONE = np.float32(1)
-SUMS = 4 * PRODUCT_TILE
 
 
 def gates(
@@ -67,16 +65,17 @@ def gates(
     active: int,
     made: int,
     known: int,
+    pitch: int,
 ) -> None:
     """One step of the sequences lo … hi − 1: grad[b] = [di df dg do], and dc becomes that of the step before.
 
-    `steps` has the distances from one sequence to the next, of the seven and of c_first. Sequences below `active` take
-    part; below `made` dh was made by the step walked before, else it is the given one; below `known` the cell state
-    started from c_before, else from c_first.
+    `steps` has the distances from one sequence to the next, of the seven and of c_first; `pitch` is that of grad.
+    Sequences below `active` take part; below `made` dh was made by the step walked before, else it is the given one;
+    below `known` the cell state started from c_before, else from c_first.
     """
     use_widest_vectors()
     for b in range(lo, hi):
-        row, to = b * hidden, b * 4 * hidden
+        row, to = b * hidden, b * pitch
         if b >= active:
             for j in range(4 * hidden):
                 write(grad, to + j, np.float32(0))
@@ -123,44 +122,21 @@ def walk(lo: int, hi: int, table: Any, counts: Any, bases: Any, strides: Any) ->
         block[FIRST_ARGUMENT + MADE_BEFORE] = made
         block[FIRST_ARGUMENT + KNOWN] = counts[before] if 0 <= before < steps else 0
         launch(table[PARALLEL], table[GATES], table[GATES_BLOCK], table[GATES_THREADS])
-        multiply(table, grad)
+        multiply(table, 0, grad)
         made = counts[t]
     table[MADE] = made
 
 
 @register_jitable
-def multiply(table: Any, grad: int) -> None:
-    """dh_made = grad·w_hh."""
+def multiply(table: Any, argument: int, place: int) -> None:
+    """The product of a step; `place` is where the matrix that moves lies now, an argument of a product of our own."""
     if table[PRIMITIVE]:
-        status = set_data_handle(table[SET_HANDLE], table[GRAD_MEMORY], grad)
+        status = set_data_handle(table[SET_HANDLE], table[MOVING_MEMORY], place)
         count, arguments = table[ARGUMENT_COUNT], table[ARGUMENTS]
         table[STATUS] |= status | execute(table[EXECUTE], table[PRIMITIVE], table[STREAM], count, arguments)
     else:
-        pointer(table[PRODUCT_BLOCK])[FIRST_ARGUMENT] = grad
+        pointer(table[PRODUCT_BLOCK])[FIRST_ARGUMENT + argument] = place
         launch(table[PARALLEL], table[PRODUCT], table[PRODUCT_BLOCK], table[PRODUCT_THREADS])
-
-
-def row_product(lo: int, hi: int, row: Any, matrix: Any, out: Any, rows: int, columns: int) -> None:
-    """out = row·matrix for one row; items are blocks of columns. Four sums per column, so none is long."""
-    use_widest_vectors()
-    sums = floats(SUMS)
-    for tile in range(lo, hi):
-        first = tile * PRODUCT_TILE
-        count = min(PRODUCT_TILE, columns - first)
-        for j in range(SUMS):
-            sums[j] = np.float32(0)
-        for r in range(0, rows, 4):  # four gates: the rows are a multiple of four
-            for part in range(4):
-                factor, start, to = read(row, r + part), (r + part) * columns + first, part * PRODUCT_TILE
-                if count == PRODUCT_TILE:
-                    for j in range(PRODUCT_TILE):
-                        sums[to + j] = fma(factor, read(matrix, start + j), sums[to + j])
-                else:
-                    for j in range(count):
-                        sums[to + j] = fma(factor, read(matrix, start + j), sums[to + j])
-        for j in range(count):
-            low, high = sums[j] + sums[PRODUCT_TILE + j], sums[2 * PRODUCT_TILE + j] + sums[3 * PRODUCT_TILE + j]
-            write(out, first + j, low + high)
 
 
 def gather(

@@ -11,27 +11,20 @@ import numpy as np
 from numba.extending import register_jitable
 
 from aclnn.kernels.nopython.agreed import (
-    ARGUMENT_COUNT,
-    ARGUMENTS,
-    EXECUTE,
     FIRST_ARGUMENT,
     FORWARD_ACTIVE,
     FORWARD_MOVING,
     GATES,
     GATES_BLOCK,
     GATES_THREADS,
-    GRAD_MEMORY,
     PARALLEL,
-    PRIMITIVE,
     REVERSE,
-    SET_HANDLE,
-    STATUS,
     STEPS,
-    STREAM,
 )
 from aclnn.kernels.nopython.arithmetic import fma, sigmoid, tanh, use_widest_vectors
-from aclnn.kernels.nopython.calls import execute, launch, pointer, set_data_handle
+from aclnn.kernels.nopython.calls import launch, pointer
 from aclnn.kernels.nopython.half import read, write
+from aclnn.kernels.nopython.lstm import multiply
 
 ZERO = np.float32(0)
 
@@ -132,7 +125,5 @@ def walk(lo: int, hi: int, table: Any, counts: Any, bases: Any, strides: Any) ->
         for m in range(FORWARD_MOVING):
             block[FIRST_ARGUMENT + m] = bases[m] + t * strides[m]
         block[FIRST_ARGUMENT + FORWARD_ACTIVE] = counts[t]
-        status = set_data_handle(table[SET_HANDLE], table[GRAD_MEMORY], block[FIRST_ARGUMENT])
-        count, arguments = table[ARGUMENT_COUNT], table[ARGUMENTS]
-        table[STATUS] |= status | execute(table[EXECUTE], table[PRIMITIVE], table[STREAM], count, arguments)
+        multiply(table, 1, block[FIRST_ARGUMENT])
         launch(table[PARALLEL], table[GATES], table[GATES_BLOCK], table[GATES_THREADS])
