@@ -16,7 +16,7 @@ test: $(VENV)/test$(TORCH).stamp  ## the test suite; TORCH=0 leaves PyTorch, the
 	$(BIN)/python -m pytest -n $(JOBS) -m "not long$(NOT_TORCH)" --doctest-modules --doctest-ignore-import-errors --ignore=tests/test_tiny.py src/aclnn tests
 
 test-long: $(VENV)/test1.stamp $(VENV)/docs.stamp  ## what is slower: sanitizers, browser, fresh environments, instruction sets
-	$(BIN)/python -m pytest -m long tests
+	$(BIN)/python -m pytest -n $(JOBS) -m long tests
 
 check: $(VENV)/test$(TORCH).stamp  ## style, types, architecture, generated files
 	$(BIN)/ruff format --check .
