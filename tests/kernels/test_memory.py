@@ -23,7 +23,6 @@ from aclnn.ops.elu import elu__case, elu_case
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_case
 from aclnn.ops.lstm_forward import lstm_case
 from tests.kernels.cases import LARGE, executor
-from tests.known import ALLOCATIONS_ON_AVX2
 
 pytest.importorskip("numba")
 
@@ -73,7 +72,6 @@ def prepared(case: Case, threads: int) -> Callable[[int], None]:
     return run
 
 
-@ALLOCATIONS_ON_AVX2
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc" or not shutil.which("gcc"), reason="needs glibc and gcc")
 def test_a_repeated_run_asks_for_no_large_block(tmp_path: Path) -> None:
     library = tmp_path / "count_allocations.so"

@@ -26,7 +26,7 @@ from aclnn.kernels.convolution_boxes import (
     onto_wide,
     passes,
 )
-from aclnn.kernels.nopython.agreed import DATA_TABLE, DEPTH, POSITIONS_TOGETHER, ROWS, STAGE
+from aclnn.kernels.nopython.agreed import DATA_TABLE, DEPTH, MOVES, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.onednn import Window
 from aclnn.kernels.program import Arena
 from aclnn.kernels.strides import address
@@ -35,6 +35,8 @@ from aclnn.kernels.threads import Work, worth
 STAGED_ELEMENTS = 56 * 1024  # of a box: half of a second cache of 512 KB, beside what is packed
 MOST_POSITIONS = 4096  # of a box
 BOXES_PER_THREAD = 4  # at least, so that threads end together
+PACKED_ELEMENTS = 48 * 1024  # of tiles that are packed at a time
+PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and terms of their sums
 LEAST_SHARE = 96  # positions of a box, for all that
 PER_THREAD = 32768  # elements to pack that pay for waking a thread
 CHAINS = ((32, 256), (64, 1024), (96, 2048), (128, 4096), (192, math.inf))  # how long, for sums of fewer terms
@@ -205,18 +207,35 @@ class DataPlan:
         splits = min(panels_of(self._outputs), -(-self._room.threads // items))
         lots = min(self._room.threads, items * splits)
         terms, places = len(laid.rows), places_of(box)
-        per_lot = laid.room + 2 * places + (POSITIONS_TOGETHER + ROWS) * columns()
+        packs, together = self._packs(laid), POSITIONS_TOGETHER
+        if packs:
+            together = min(POSITIONS_TOGETHER, max(ROWS, PACKED_ELEMENTS // terms // ROWS * ROWS))
+        per_lot = laid.room + 2 * places + (POSITIONS_TOGETHER + ROWS) * columns() + packs * together * terms
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
         table = [lots, per_lot, laid.room, places, self._outputs, terms, splits, chain(terms), *put_of(self._out.dtype)]
-        table += [-(-terms // DEPTH), int(adds_bias), int(self._adds), *out_steps]
+        table += [-(-terms // DEPTH), int(adds_bias), int(self._adds), together, int(packs), *out_steps]
         assert len(table) == DATA_TABLE
         put = self._room.numbers.put
-        tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(laid.rows), put(table)
+        rows = np.concatenate([laid.rows, *_packed_places(together, terms)]) if packs else laid.rows
+        tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(rows), put(table)
         operands = (self._names[0], self._names[2], packed, self._names[3], scratch)
         starts = (0, start * self._out.dtype.itemsize, 0, 0, 0)
         self.launches.append(Launch("convolve.data", "iiFFFIIII", lots, operands, tables, lots, starts))
         self._room.arena.release(scratch, 4 * per_lot * lots)
+
+    def _packs(self, laid: Laid) -> bool:
+        """Whether positions lie side by side, channels far apart, and there is but one tap: read where they are, a tile
+        of every channel would bring a cache line near for a few elements of it, and again for every panel."""
+        to_next_channel, to_next_position = laid.table[MOVES + 1], laid.table[MOVES + 4]
+        one_tap = len(laid.rows) == self._inputs >= PACKED_TERMS
+        return one_tap and to_next_position == 1 != to_next_channel and self._outputs > PACKED_PANELS * columns()
+
+
+def _packed_places(positions: int, terms: int) -> tuple[Array, Array]:
+    """How packed tiles lie: where the terms of a row do, and where the rows."""
+    rows = np.arange(positions + ROWS)
+    return ROWS * np.arange(terms), rows // ROWS * ROWS * terms + rows % ROWS
 
 
 def stage_of(dtype: DType) -> int:

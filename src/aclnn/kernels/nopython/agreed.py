@@ -86,9 +86,11 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     DEPTHS,  # into how many blocks the sum is cut
     ADDS_BIAS,
     ADDS,  # whether the result, float32, is added to what is there
+    TOGETHER,  # positions whose sums are made before those of others
+    PACKS,  # whether their elements of the picture are packed first; the list of rows then ends with how they lie
     OUT_STEPS,  # of the result in memory: batch, channel, then by axis
     DATA_TABLE,
-) = (*range(14), 18)
+) = (*range(16), 20)
 
 # The table of convolve_weights, by position; the first ten are those above.
 (

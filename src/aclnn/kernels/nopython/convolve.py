@@ -20,6 +20,7 @@ from aclnn.kernels.nopython.agreed import (
     MOVES,
     OUT_STEPS,
     OUTPUTS,
+    PACKS,
     PER_LOT,
     PLACES,
     POSITIONS_TOGETHER,
@@ -29,10 +30,20 @@ from aclnn.kernels.nopython.agreed import (
     ROWS,
     SPLITS,
     TERMS,
+    TOGETHER,
 )
 from aclnn.kernels.nopython.arithmetic import use_widest_vectors
 from aclnn.kernels.nopython.calls import floats_at
-from aclnn.kernels.nopython.indirect import COLUMNS, inner, multiply, pack_rows, put_rows, whole_vectors, words
+from aclnn.kernels.nopython.indirect import (
+    COLUMNS,
+    inner,
+    multiply,
+    pack_rows,
+    pack_tiles,
+    put_rows,
+    whole_vectors,
+    words,
+)
 from aclnn.kernels.nopython.staging import as_words, brought, find_box, find_places, start_of
 from aclnn.kernels.nopython.tiles import shifted
 
@@ -92,10 +103,16 @@ def data(
             to = out + table[PUT_SIZE] * start_of(box, group, outputs, table, OUT_STEPS)
             added = shifted(bias, group * outputs)
             weight = shifted(packed, group * per_group)
-            for first in range(0, positions, POSITIONS_TOGETHER):
-                together = min(POSITIONS_TOGETHER, positions - first)
+            for first in range(0, positions, table[TOGETHER]):
+                together = min(table[TOGETHER], positions - first)
+                near, bases, offsets = x, shifted(places, first), rows
+                if table[PACKS]:
+                    near = shifted(work, (POSITIONS_TOGETHER + ROWS) * COLUMNS)
+                    pack_tiles(x, bases, -(-together // ROWS), rows, table[TERMS], table[TERMS], near)
+                    offsets = shifted(rows, table[TERMS])
+                    bases = shifted(offsets, table[TERMS])
                 for panel in range(panels * split // splits, panels * (split + 1) // splits):
-                    sum_up(x, shifted(places, first), together, rows, weight, panel * COLUMNS, work, table)
+                    sum_up(near, bases, together, offsets, weight, panel * COLUMNS, work, table)
                     if table[ADDS_BIAS]:
                         add_bias(work, together, added, panel * COLUMNS, outputs)
                     if table[ADDS]:

@@ -35,10 +35,18 @@ from aclnn.kernels.nopython.agreed import (
 )
 from aclnn.kernels.nopython.arithmetic import bits_of, use_widest_vectors
 from aclnn.kernels.nopython.convolve import width_of
-from aclnn.kernels.nopython.indirect import COLUMNS, inner, multiply, pack_rows, put_rows, whole_vectors, words
+from aclnn.kernels.nopython.indirect import (
+    COLUMNS,
+    inner,
+    multiply,
+    pack_rows,
+    pack_tiles,
+    put_rows,
+    whole_vectors,
+    words,
+)
 from aclnn.kernels.nopython.staging import as_words, brought, find_box, find_places
 from aclnn.kernels.nopython.tiles import shifted
-from aclnn.kernels.nopython.vectors import move
 
 
 @inner
@@ -119,7 +127,9 @@ def add_box(
             for tile in range(left, right, high):
                 last = min(right, tile + high)
                 if table[PACKS_TILES]:
-                    pack_tiles(x, shifted(rows, tile * ROWS), last - tile, shifted(places, start), stop - start, packed)
+                    pack_tiles(
+                        x, shifted(rows, tile * ROWS), last - tile, shifted(places, start), stop - start, DEPTH, packed
+                    )
                 for panel in range(channel, beyond, COLUMNS):
                     columns = width_of(outputs - panel)
                     for t in range(tile, last):
@@ -150,22 +160,6 @@ def pack_panels(outer: Any, step: int, places: Any, count: int, channel: int, be
     for panel in range(channel, beyond, COLUMNS):
         to, channels = shifted(target, (panel - channel) * DEPTH), min(COLUMNS, beyond - panel)
         pack_rows(shifted(outer, panel * step), step, places, count, channels, to, width_of(beyond - panel))
-
-
-@inner
-def pack_tiles(x: Any, rows: Any, tiles: int, places: Any, count: int, target: Any) -> None:
-    """`count` positions of ROWS rows each, side by side: rows that lie side by side already are moved together."""
-    for t in range(tiles):
-        to, first, apart = t * ROWS * DEPTH, rows[t * ROWS], 0
-        for i in range(1, ROWS):
-            apart |= rows[t * ROWS + i] - first - i
-        for k in range(count):
-            if apart == 0:
-                move(4, x, first + places[k], target, to + k * ROWS)
-                move(2, x, first + places[k] + 4, target, to + k * ROWS + 4)
-            else:
-                for i in range(ROWS):
-                    target[to + k * ROWS + i] = x[rows[t * ROWS + i] + places[k]]
 
 
 def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places: Any, steps: Any, table: Any) -> None:

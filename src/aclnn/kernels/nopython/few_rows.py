@@ -53,9 +53,13 @@ def product(
 
 @inner
 def one_row(a: Any, bases: Any, offsets: Any, b: Any, depth: int, chain: int, work: Any) -> None:
-    """Several panels at once: sums of a single one would wait for each other."""
-    aside, to_next = shifted(work, PANELS_TOGETHER * COLUMNS), depth * COLUMNS
-    multiply(1, PANELS_TOGETHER, COLUMNS, depth, chain, a, bases, offsets, b, to_next, work, False, aside)
+    """Several panels at once: sums of a single one would wait for each other. They are cut like those of some rows."""
+    aside, blocks = shifted(work, PANELS_TOGETHER * COLUMNS), -(-depth // DEPTH)
+    for block in range(blocks):
+        start, stop = depth * block // blocks, depth * (block + 1) // blocks
+        near, places, to_next = shifted(b, start * COLUMNS), shifted(offsets, start), depth * COLUMNS
+        count, more = stop - start, block > 0
+        multiply(1, PANELS_TOGETHER, COLUMNS, count, chain, a, bases, places, near, to_next, work, more, aside)
 
 
 @inner

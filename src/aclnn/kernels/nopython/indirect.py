@@ -15,6 +15,7 @@ from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic, register_jitable
 
 from aclnn.kernels import jit
+from aclnn.kernels.nopython.agreed import ROWS
 from aclnn.kernels.nopython.calls import address_of, begin_block, call_entry
 from aclnn.kernels.nopython.half import narrowed, read, widened, write
 from aclnn.kernels.nopython.loops import repeated
@@ -258,6 +259,23 @@ def pack_rows(source: Any, step: int, places: Any, count: int, channels: int, ta
             for m in range(done, channels):
                 target[row * columns + m] = read(source, places[row] + m * step)
         i += together
+
+
+@inner
+def pack_tiles(x: Any, rows: Any, tiles: int, places: Any, count: int, depth: int, target: Any) -> None:
+    """The first factor of some tiles, `depth` apart, for `count` places: ROWS elements side by side for each. Rows that
+    lie side by side already are moved together."""
+    for t in range(tiles):
+        to, first, apart = t * ROWS * depth, rows[t * ROWS], 0
+        for i in range(1, ROWS):
+            apart |= rows[t * ROWS + i] - first - i
+        for k in range(count):
+            if apart == 0:
+                move(4, x, first + places[k], target, to + k * ROWS)
+                move(2, x, first + places[k] + 4, target, to + k * ROWS + 4)
+            else:
+                for i in range(ROWS):
+                    target[to + k * ROWS + i] = x[rows[t * ROWS + i] + places[k]]
 
 
 @intrinsic(prefer_literal=True)
