@@ -170,8 +170,8 @@ import numpy as np
 import aclnn
 from aclnn import ops
 from aclnn.contract.cases import fill
-from aclnn.kernels import convolution_on_tiles
-convolution_on_tiles.left_to_others = lambda call: "not asked"  # a fork takes nothing from tiles
+from aclnn.kernels import precedence
+precedence.of_convolution = lambda call: "not asked"  # a fork takes nothing from tiles
 def plans():
     for op in ops.all_ops():
         case = list(ops.cases(op))[-1]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.kernels import convolution_on_tiles, onednn
+from aclnn.kernels import onednn, precedence
 from tests.doors.toolchain import needs_compiler
 
 X = np.linspace(-2, 2, 64, dtype=np.float32)
@@ -114,7 +114,7 @@ def failing(execute: Any, after: int) -> Any:
 def test_onednn_that_fails_half_way_is_a_code_and_the_next_call_is_right(
     after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(convolution_on_tiles, "left_to_others", lambda *given: "not asked")
+    monkeypatch.setattr(precedence, "of_convolution", lambda *given: "not asked")
     aclnn.cache_clear()
     rng = np.random.default_rng(0)
     grad, x, w = (rng.normal(0, 1, s).astype(np.float32) for s in ((2, 16, 32, 32), (2, 16, 32, 32), (16, 16, 3, 3)))

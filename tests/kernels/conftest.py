@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import aclnn
-from aclnn.kernels import conv_tbc_products, convolution_on_tiles, lstm_plan, onednn
+from aclnn.kernels import conv_tbc_products, lstm_plan, onednn, precedence
 from aclnn.kernels.program import Recent
 
 
@@ -17,7 +17,7 @@ def multiplied_by(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "onednn" and onednn.installed() is None:
         pytest.skip("needs oneDNN")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convolution_on_tiles, "left_to_avx512", lambda call: LEFT[request.param])
+        patch.setattr(precedence, "of_long_sums", lambda call: LEFT[request.param])
         aclnn.cache_clear()
         yield request.param
     aclnn.cache_clear()
@@ -33,7 +33,7 @@ def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         monkeypatch.setattr(onednn.library(), "has_avx512", request.param == "by tiles")
     except onednn.OneDnnError as reason:
         pytest.skip(str(reason))
-    monkeypatch.setattr(convolution_on_tiles, "left_to_avx512", lambda call: "not asked")
+    monkeypatch.setattr(precedence, "of_long_sums", lambda call: "not asked")
     aclnn.cache_clear()
     monkeypatch.setattr(conv_tbc_products, "recent", Recent(conv_tbc_products.recent._steps))
     monkeypatch.setattr(lstm_plan, "memories", Recent(lstm_plan.memories._steps))

@@ -20,7 +20,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import convolution_direct, convolution_fast, convolution_layouts, convolution_on_tiles, onednn
+from aclnn.kernels import convolution_direct, convolution_fast, convolution_layouts, onednn, precedence
 from aclnn.kernels.convolution_program import OF_DATA, OF_WEIGHTS, PLAIN, PRODUCTS
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from tests.harness import assert_sound, bits, call
@@ -55,7 +55,7 @@ CASES = [
 @pytest.fixture(autouse=True)
 def tiles_leave_it(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever is faster, oneDNN serves."""
-    monkeypatch.setattr(convolution_on_tiles, "left_to_others", lambda *given: "not asked")
+    monkeypatch.setattr(precedence, "of_convolution", lambda *given: "not asked")
     aclnn.cache_clear()
     yield
     aclnn.cache_clear()

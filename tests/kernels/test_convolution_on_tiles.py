@@ -24,7 +24,7 @@ from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import convolution_direct, convolution_on_tiles, jit, onednn
+from aclnn.kernels import convolution_direct, convolution_on_tiles, jit, onednn, precedence
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
 from tests.harness import assert_sound, bits, call
@@ -34,7 +34,7 @@ from tests.ops import test_convolution_forward
 from tests.strategies import strided
 
 pytest.importorskip("numba")
-ASKED = convolution_on_tiles.left_to_others
+ASKED = precedence.of_convolution
 CASES = [pytest.param(c, id=f"{i}-{c.note}") for i, c in enumerate(ops.cases(convolution_backward)) if served(c)]
 FORWARD = [
     pytest.param(c, id=f"{i}-{c.note}")
@@ -48,7 +48,7 @@ def always_tiles() -> Iterator[None]:
     """Whatever else is faster, tiles serve."""
     aclnn.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convolution_on_tiles, "left_to_others", lambda *given: None)
+        patch.setattr(precedence, "of_convolution", lambda *given: None)
         yield
     aclnn.cache_clear()
 

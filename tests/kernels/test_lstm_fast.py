@@ -14,12 +14,12 @@ from aclnn.base.dtype import FLOAT16, FLOAT32
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
 from aclnn.kernels import (
-    convolution_on_tiles,
     lstm_forward_execution,
     lstm_forward_fast,
     lstm_on_onednn,
     lstm_plan,
     onednn,
+    precedence,
     products,
 )
 from aclnn.kernels.program import Program
@@ -193,7 +193,7 @@ def test_without_onednn_tiles_serve(monkeypatch: pytest.MonkeyPatch) -> None:
         raise onednn.OneDnnError("oneDNN cannot be loaded (not there)")
 
     monkeypatch.setattr(onednn, "library", absent)
-    monkeypatch.setattr(convolution_on_tiles, "left_to_avx512", lambda call: "oneDNN is asked first")
+    monkeypatch.setattr(precedence, "of_long_sums", lambda call: "oneDNN is asked first")
     aclnn.cache_clear()
     case = lstm_backward_case(6, 5, 31, 41)
     filled = fill(case)

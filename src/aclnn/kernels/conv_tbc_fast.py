@@ -15,7 +15,7 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels import convolution_forward_fast, convolution_on_tiles, jit, onednn
+from aclnn.kernels import convolution_forward_fast, convolution_on_tiles, jit, onednn, precedence
 from aclnn.kernels.conv_tbc_products import NAMES, Execution, Plan, block_count
 from aclnn.kernels.convolution import convolution_backward_numpy
 from aclnn.kernels.convolution_fast import rounding_of
@@ -31,8 +31,7 @@ def too_small(call: Call) -> str | None:
 
 
 def gives_way(call: Call) -> str | None:
-    """Not with one tap alone: oneDNN's matrix products break the stated bound on long sums without AVX-512."""
-    return convolution_on_tiles.left_to_avx512(call)
+    return precedence.of_long_sums(call)
 
 
 def _not_taken(call: Call, names: Sequence[str]) -> str | None:
@@ -99,7 +98,7 @@ FORWARD = ("self", "weight", "output")
 
 
 def forward_gives_way(call: Call) -> str | None:
-    return convolution_on_tiles.left_to_others(_as_forward_convolution(call))
+    return precedence.of_convolution(_as_forward_convolution(call))
 
 
 @kernel("aclnnConvTbc", "tiles", engine="fast", too_small=too_small_forward, gives_way=forward_gives_way)

@@ -9,7 +9,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP
 from aclnn.contract.call import Call
 from aclnn.kernels import convolution_direct as convolution_direct  # whose kernels are asked first
-from aclnn.kernels import convolution_layouts, convolution_on_tiles, jit, onednn, sums
+from aclnn.kernels import convolution_layouts, convolution_on_tiles, jit, onednn, precedence, sums
 from aclnn.kernels.convolution import convolution_backward_numpy
 from aclnn.kernels.convolution_execution import Execution
 from aclnn.kernels.convolution_layouts import Layouts
@@ -33,7 +33,7 @@ def too_small(call: Call) -> str | None:
 
 
 def gives_way(call: Call) -> str | None:
-    return convolution_on_tiles.left_to_others(call)
+    return precedence.of_convolution(call)
 
 
 @kernel("aclnnConvolutionBackward", "tiles", engine="fast", too_small=too_small, gives_way=gives_way)

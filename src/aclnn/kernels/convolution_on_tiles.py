@@ -12,7 +12,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels import jit, onednn, sums
+from aclnn.kernels import jit, sums
 from aclnn.kernels.convolution_program import window_of
 from aclnn.kernels.convolution_tiles import FOUND, DataPlan, Launch, Numbers, Room, Shape
 from aclnn.kernels.convolution_tiles_weight import WeightPlan
@@ -26,24 +26,6 @@ MOST_PASSES = 1024  # each is a launch of its own
 MOST_TERMS = 400_000  # of a sum over channels and taps: its blocks are added one after the other
 MOST_POSITIONS = 100_000_000  # of a sum over positions
 FARTHEST = 512  # positions between neighbouring taps: a box is copied with all that lies between
-
-
-def left_to_others(call: Call) -> str | None:
-    """Why oneDNN is asked first, if it is: without AVX-512 where there is one tap.
-
-    Tiles against oneDNN on a Zen 3 (AVX2, float32, two threads, one process, 32 shapes), both gradients and forwards:
-    with several taps mostly 0.44 to 1.01 and 0.69 to 1.13, with one tap 1.14 to 1.43 and 1.11 to 1.48. For pictures of
-    three channels (1.33 and 1.97) and in 256 passes (3.06) oneDNN is ahead too, but its long sums over several taps
-    break the stated bound there, up to 42 times; with one tap they hold it.
-    """
-    with_one_tap = math.prod(call["weight"].shape[2:]) == 1 and onednn.installed() is not None
-    return left_to_avx512(call) or ("oneDNN is ahead of it where there is one tap" if with_one_tap else None)
-
-
-def left_to_avx512(call: Call) -> str | None:
-    """The same for sums that only tiles add up within the bound: nothing was measured on AVX-512 yet."""
-    installed = onednn.installed()
-    return "oneDNN is asked first on AVX-512" if installed is not None and installed.has_avx512 else None
 
 
 def too_far(call: Call) -> str | None:

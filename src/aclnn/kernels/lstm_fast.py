@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aclnn.contract.call import Call
-from aclnn.kernels import convolution_on_tiles, jit, lstm_on_onednn, onednn
+from aclnn.kernels import jit, lstm_on_onednn, onednn, precedence
 from aclnn.kernels.lstm_execution import Execution
 from aclnn.kernels.lstm_on_tiles import TILES
 from aclnn.kernels.lstm_plan import Plan, sizes_of
@@ -29,7 +29,7 @@ def too_small(call: Call) -> str | None:
 
 
 def gives_way(call: Call) -> str | None:
-    return convolution_on_tiles.left_to_avx512(call)
+    return precedence.of_long_sums(call)
 
 
 @kernel("aclnnLstmBackward", "tiles", engine="fast", too_small=too_small, gives_way=gives_way)
