@@ -17,7 +17,7 @@ from aclnn.golden.read.msprobe import dump as dumps
 from aclnn.golden.read.msprobe.calls import Unit, is_ours
 from aclnn.golden.read.msprobe.dump import Dump, Recorded
 from aclnn.golden.result import ERROR, FAIL, DumpComparison, OutputReport
-from aclnn.runtime import settings
+from aclnn.runtime import blas, settings
 
 Told = Callable[[Judgement, float], None]  # gets every judgement, and what part of the work is done
 _LARGE = 10**5  # elements that count as much as the call itself, in telling how far the work is
@@ -98,7 +98,9 @@ def _size(shape: tuple[int, ...]) -> int:
 
 def _here(judge: Judge, chosen: range) -> Iterator[tuple[int, Judgement]]:
     for i in chosen:
-        yield i, light(judge.judge(judge.units[i]))
+        with blas.one_thread():
+            judgement = light(judge.judge(judge.units[i]))
+        yield i, judgement
 
 
 def _in_processes(folder: Path, asked: Asked, chosen: range, jobs: int) -> Iterator[tuple[int, Judgement]]:
@@ -121,7 +123,7 @@ def _in_process(folder: Path, standard: str, asked: Asked, index: int) -> Judgem
     if folder not in _JUDGES:
         _JUDGES[folder] = Judge(dumps.load(folder, is_ours), replace(asked, standard=standards.find(standard)))
     judge = _JUDGES[folder]
-    with settings.threads(1):
+    with settings.threads(1), blas.one_thread():
         return light(judge.judge(judge.units[index]))
 
 
