@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
+WHOLE = (1, 1)  # a dump that is not cut into parts
+ORDERS = 10**7  # of several dumps each has as many places in the order of execution
 STATUS = {
     PASS: Text("pass", "通过"),
     FAIL: Text("fail", "不通过"),
@@ -56,6 +58,8 @@ class OutputReport:
     line: str = ""  # … the user's line that made it …
     code_line: str = ""
     inherits: str = ""  # … the earlier call whose wrong output it reads …
+    reads: tuple[str, ...] = ()  # … by which it is known: digests of what it reads …
+    content: str = ""  # … and of this output, if it is wrong …
     also: Measured | None = None  # … and how far a third party's result is from what it must be
 
     def __post_init__(self) -> None:
@@ -211,7 +215,7 @@ class DumpComparison(Comparison):
     """The calls of a dump: the wrong ones first, all in order of execution."""
 
     source: str = ""
-    shard: tuple[int, int] = (1, 1)  # which part of how many
+    shard: tuple[int, int] = WHOLE  # which part of how many
 
     def __post_init__(self) -> None:
         wrong = {r.case for r in self.reports if r.status in (FAIL, ERROR)}
@@ -219,7 +223,7 @@ class DumpComparison(Comparison):
 
     def exit_code(self, strict: bool = False) -> int:
         """As of any comparison; a part of a dump that fell out empty is right."""
-        return exits.RIGHT if not self.reports and self.shard != (1, 1) else super().exit_code(strict)
+        return exits.RIGHT if not self.reports and self.shard != WHOLE else super().exit_code(strict)
 
     @property
     def calls(self) -> list[CallRow]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aclnn.base.status import AclnnError, invalid
+from aclnn.base.status import invalid
 from aclnn.golden.dumps import Asked, Judge, Judgement
+from aclnn.golden.inherits import link, note_contents
 from aclnn.golden.judge import standards
 from aclnn.golden.judge.standards import Criterion, Summary
 from aclnn.golden.read.msprobe import dump as dumps
 from aclnn.golden.read.msprobe.calls import Unit, is_ours
 from aclnn.golden.read.msprobe.dump import Dump, Recorded
-from aclnn.golden.result import ERROR, FAIL, DumpComparison, OutputReport
+from aclnn.golden.result import ORDERS, WHOLE, DumpComparison, OutputReport
 from aclnn.runtime import blas, settings
 
 Told = Callable[[Judgement, float], None]  # gets every judgement, and what part of the work is done
@@ -28,7 +28,7 @@ class Work:
     """How the calls of dumps are shared out."""
 
     jobs: int = 1
-    shard: tuple[int, int] = (1, 1)  # which part of how many
+    shard: tuple[int, int] = WHOLE  # which part of how many
     told: Told | None = None
 
 
@@ -47,14 +47,15 @@ def compare_dumps(path: Path, folders: Sequence[Path], asked: Asked, work: Work,
         prefix = "" if len(folders) == 1 else f"{folder.relative_to(path).as_posix()}/"
         found = list(_judgements(folder, asked, replace(work, told=_share(work.told, n, len(folders)))))
         found.sort(key=lambda judgement: judgement.reports[0].order)
-        _follow(Dump(folder, "", "", {}), found)
+        note_contents(Dump(folder, "", "", {}), found, whole=work.shard == WHOLE)
         if also is not None:
             _stand_beside(found, _other(also, folder, path), asked, work)
         for judgement in found:
             for report in judgement.reports:
-                report.case, report.order = f"{prefix}{report.case}", report.order + n * 10**7
+                report.case, report.order = f"{prefix}{report.case}", report.order + n * ORDERS
                 reports.append(report)
-    if not reports and work.shard == (1, 1):
+    link(reports)
+    if not reports and work.shard == WHOLE:
         what = ", ".join(str(f) for f in folders[:3])
         raise invalid(f"{what} has no call of ours: no convolution, no ELU, no LSTM.")
     return DumpComparison(asked.standard, reports, str(path), work.shard)
@@ -140,32 +141,6 @@ def light(judgement: Judgement) -> Judgement:
 
 def _asked_already(summary: Summary) -> tuple[Criterion, ...]:
     return ()
-
-
-# Which call reads the wrong result of which
-
-
-def _follow(dump: Dump, found: Sequence[Judgement]) -> None:
-    """Says of each call whether it reads what an earlier one got wrong: the same contents, not only the same shape."""
-    wrong: dict[tuple[object, ...], dict[bytes, str]] = {}
-    for judgement in found:
-        for recorded in judgement.inputs:
-            among = wrong.get((recorded.shape, recorded.dtype))
-            origin = among and among.get(_digest(dump, recorded))
-            if origin:
-                for report in judgement.reports:
-                    report.inherits = report.inherits or origin
-        bad = [r for r in judgement.reports if r.status in (FAIL, ERROR) and r.output in judgement.outputs]
-        for report in bad:
-            recorded = judgement.outputs[report.output]
-            wrong.setdefault((recorded.shape, recorded.dtype), {})[_digest(dump, recorded)] = report.case
-
-
-def _digest(dump: Dump, recorded: Recorded) -> bytes:
-    try:
-        return hashlib.blake2b(dump.array(recorded).tobytes()).digest()
-    except AclnnError:
-        return b""
 
 
 # A third party's result beside the target's

@@ -106,6 +106,7 @@ def _output(report: OutputReport) -> dict[str, Any]:
     found["notes"] = [n._asdict() for n in report.notes]
     if report.kind:
         found["code_line"] = report.code_line
+        found |= {"reads": list(report.reads), "content": report.content}
     if report.measured is not None:
         ulps = report.measured.ulps
         found["ulp_histogram"] = ulps[: int(ulps.nonzero()[0].max()) + 1].tolist() if ulps.any() else []
