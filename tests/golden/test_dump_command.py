@@ -113,7 +113,7 @@ def test_processes_find_the_same(dump: Path, tmp_path: Path) -> None:
 
 def test_a_third_party_stands_beside(dump: Path, tmp_path: Path) -> None:
     found = aclnn.compare(dump, also=dump)
-    assert all(r.also is not None and r.also.rmse == r.measured.rmse for r in found.compared if r.measured)
+    assert all(r.also is not None and r.also.third.rmse == r.measured.rmse for r in found.compared if r.measured)
     (path,) = found.save(tmp_path / "r.csv")
     with path.open(newline="") as file:
         assert all(row["also_rmse"] == row["rmse"] for row in csv.DictReader(file))

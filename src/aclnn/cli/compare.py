@@ -70,7 +70,7 @@ Maps = Annotated[
 ]
 Hf32 = Annotated[str, _option(text="Of a dump: whether float32 may be HF32: auto, yes or no.")]
 Attributes = Annotated[Path | None, _option(text="Of a dump: a JSON file with what it does not say of modules.")]
-Also = Annotated[Path | None, _option(text="Of a dump: a third party's dump to stand beside it.")]
+Also = Annotated[Path | None, _option(text="Of a dump: a third party's dump beside it; see two-baselines.")]
 Jobs = Annotated[int, _option("-j", "--jobs", text="Of a dump: processes that share its calls.", min=1)]
 Shard = Annotated[str, _option(text="Of a dump: only a part of its calls, such as 2/8.")]
 Join = Annotated[

@@ -17,7 +17,7 @@ from aclnn.golden.dumps import AUTO, NO, YES, Asked
 from aclnn.golden.judge import standards
 from aclnn.golden.judge.blocks import Pair
 from aclnn.golden.judge.sound import Truth, truths
-from aclnn.golden.judge.standards import Limit, Standard, Tolerances
+from aclnn.golden.judge.standards import TWO_BASELINES, Limit, Standard, Tolerances
 from aclnn.golden.outputs import explain_outputs, judge_output
 from aclnn.golden.read import containers
 from aclnn.golden.read.kernels import maps_from
@@ -60,7 +60,8 @@ def compare(
     name. Of a dump every call of ours is judged, in order of execution.
     golden: the same kinds; without it the golden is computed, which needs a case or `op` and `arguments`.
     dtype: the row of the standard (float16, bfloat16, float32, hf32); also what bare bytes are.
-    standard: mixed, mere-mare, thousandth, close, cosine, binary or sound; mixed is the default, and for dumps sound.
+    standard: mixed, mere-mare, thousandth, close, cosine, binary, sound or, of a dump beside another, two-baselines;
+    mixed is the default, and for dumps sound.
     shape: of bare bytes. hints: whether to find out why a wrong result is wrong.
     only: the outputs to compare. Without it all are that the call asks for, and one that is missing fails.
     check_golden: whether a golden that the target agrees with is itself held against the reference, which costs time.
@@ -72,6 +73,7 @@ def compare(
     row, element = _row(dtype)
     own, folders = Tolerances(rtol, atol, cap), _dumps(target, golden, op)
     chosen = _standard(standard, own, bool(folders))
+    _refuse_one_baseline(chosen, also, bool(folders))
     if folders:
         asked = Asked(chosen, row, hints, _one_of(hf32), attributes_from(attributes), own)
         return compare_dumps(Path(target), folders, asked, work, None if also is None else Path(also))
@@ -86,6 +88,13 @@ def _standard(name: str | None, own: Tolerances, is_dump: bool) -> Standard:
     chosen = standards.find(name or ("sound" if is_dump and not own.any_given else "mixed"))
     own.refuse_others(chosen)
     return chosen
+
+
+def _refuse_one_baseline(standard: Standard, also: Any, is_dump: bool) -> None:
+    if also is not None and not is_dump:
+        raise invalid(f"also is {also}; a third party's result stands beside a dump alone.", "also")
+    if standard.name == TWO_BASELINES and also is None:
+        raise invalid(f"{TWO_BASELINES} needs a third party's dump beside the target's: name it with also.", "also")
 
 
 def _compared(found: Iterator[Subject], only: Sequence[str] | None, judging: Judging) -> list[OutputReport]:

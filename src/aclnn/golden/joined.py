@@ -11,6 +11,7 @@ import numpy as np
 from aclnn.base.status import invalid
 from aclnn.golden.inherits import link
 from aclnn.golden.judge import standards
+from aclnn.golden.judge.baselines import Beside, Errors
 from aclnn.golden.judge.blocks import Miss
 from aclnn.golden.judge.metrics import Measured
 from aclnn.golden.judge.standards import Criterion, Rule
@@ -90,6 +91,9 @@ def _report(told: dict[str, Any]) -> OutputReport:
     report.kind, report.order, report.line = str(told["call"]), int(told["order"]), str(told["line"])
     report.code_line, report.content = str(told.get("code_line", "")), str(told.get("content", ""))
     report.reads = tuple(map(str, told.get("reads", ())))
+    if told.get("two_baselines"):
+        each = (tuple(float(told[f"{which}_{key}"]) for key in Errors._fields) for which in ("also", "ratio"))
+        report.also = Beside(*(Errors(*numbers) for numbers in each))
     if told["elements"] != "":
         report.rule = Rule(str(told["standard"]), str(told["row"]), 0.0, 0.0, lambda s: (), str(told["tolerances"]))
         report.measured = _measured(told, report.shape)

@@ -10,10 +10,11 @@ import numpy as np
 
 from aclnn.base.text import visible
 from aclnn.golden import exits
+from aclnn.golden.judge.baselines import Beside, in_force
 from aclnn.golden.judge.blocks import Miss
 from aclnn.golden.judge.metrics import Measured
 from aclnn.golden.judge.slices import Slice
-from aclnn.golden.judge.standards import Criterion, Rule, Standard
+from aclnn.golden.judge.standards import TWO_BASELINES, Criterion, Rule, Standard
 from aclnn.golden.texts import Text, many, percent
 from aclnn.golden.why.explain import Hint
 
@@ -60,7 +61,7 @@ class OutputReport:
     inherits: str = ""  # … the earlier call whose wrong output it reads …
     reads: tuple[str, ...] = ()  # … by which it is known: digests of what it reads …
     content: str = ""  # … and of this output, if it is wrong …
-    also: Measured | None = None  # … and how far a third party's result is from what it must be
+    also: Beside | None = None  # … and how far a third party's result is from what it must be
 
     def __post_init__(self) -> None:
         self.case, self.output = visible(self.case), visible(self.output)  # names that others chose
@@ -233,6 +234,16 @@ class DumpComparison(Comparison):
         return [CallRow(name, tuple(found)) for name, found in rows.items()]
 
     @property
+    def beside(self) -> list[OutputReport]:
+        """The outputs beside which a third party's stand."""
+        return [r for r in self.reports if r.also is not None]
+
+    @property
+    def in_force(self) -> list[tuple[str, str]]:
+        numbers = super().in_force
+        return [*numbers, in_force()] if self.beside and self.standard.name != TWO_BASELINES else numbers
+
+    @property
     def wrong(self) -> list[CallRow]:
         """The wrong calls; the first is where to look."""
         return [call for call in self.calls if call.is_wrong]
@@ -253,6 +264,11 @@ def miss_sentence(report: OutputReport) -> Text | None:
         f"{many(found.misses, 'element')} ({share}) beyond rounding" + "".join(f", {p.en}" for p in report.places),
         f"{found.misses:,}个元素（{share}）超出舍入误差" + "".join(f"，{p.zh}" for p in report.places),
     )
+
+
+def broken_criterion(report: OutputReport) -> Text | None:
+    """The first thing that a standard asks and an output does not have."""
+    return next((c.text for c in report.criteria if not c.holds), None)
 
 
 def disagreement(report: OutputReport) -> Text | None:

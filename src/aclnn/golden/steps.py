@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +12,14 @@ from aclnn.base.status import invalid
 from aclnn.golden.dumps import Asked, Judge, Judgement
 from aclnn.golden.inherits import link, note_contents
 from aclnn.golden.judge import standards
-from aclnn.golden.judge.standards import Criterion, Summary
+from aclnn.golden.judge.baselines import beside
+from aclnn.golden.judge.metrics import Measured
+from aclnn.golden.judge.standards import TWO_BASELINES, Criterion, Summary
 from aclnn.golden.read.msprobe import dump as dumps
-from aclnn.golden.read.msprobe.calls import Unit, is_ours
+from aclnn.golden.read.msprobe.calls import FORWARD, Unit, is_ours
 from aclnn.golden.read.msprobe.dump import Dump, Recorded
-from aclnn.golden.result import ORDERS, WHOLE, DumpComparison, OutputReport
+from aclnn.golden.result import FAIL, ORDERS, PASS, SKIPPED, WHOLE, DumpComparison, OutputReport
+from aclnn.golden.texts import Text
 from aclnn.runtime import blas, settings
 
 Told = Callable[[Judgement, float], None]  # gets every judgement, and what part of the work is done
@@ -45,11 +48,10 @@ def compare_dumps(path: Path, folders: Sequence[Path], asked: Asked, work: Work,
     reports: list[OutputReport] = []
     for n, folder in enumerate(folders):
         prefix = "" if len(folders) == 1 else f"{folder.relative_to(path).as_posix()}/"
-        found = list(_judgements(folder, asked, replace(work, told=_share(work.told, n, len(folders)))))
+        other = None if also is None else _other(also, folder, path)
+        found = list(_judgements(folder, other, asked, replace(work, told=_share(work.told, n, len(folders)))))
         found.sort(key=lambda judgement: judgement.reports[0].order)
         note_contents(Dump(folder, "", "", {}), found, whole=work.shard == WHOLE)
-        if also is not None:
-            _stand_beside(found, _other(also, folder, path), asked, work)
         for judgement in found:
             for report in judgement.reports:
                 report.case, report.order = f"{prefix}{report.case}", report.order + n * ORDERS
@@ -67,14 +69,25 @@ def _share(told: Told | None, n: int, count: int) -> Told | None:
     return lambda judgement, part: told(judgement, (n + part) / count)
 
 
-def _judgements(folder: Path, asked: Asked, work: Work) -> Iterator[Judgement]:
+def _judgements(folder: Path, other: Path | None, asked: Asked, work: Work) -> Iterator[Judgement]:
+    """The calls of one dump; those of a third party first, so that each is judged beside what it is compared with."""
     judge = Judge(dumps.load(folder, is_ours), asked)
     part, of = work.shard
     count = len(judge.units)
     chosen = range((part - 1) * count // of, part * count // of)
+    if other is None:
+        yield from _worked(judge, chosen, work)
+        return
+    thirds = _third_party(other, {judge.units[i].name for i in chosen}, asked, work)
+    yield from _worked(judge, chosen, replace(work, told=_share(work.told, 1, 2)), thirds)
+
+
+def _worked(judge: Judge, chosen: Sequence[int], work: Work, thirds: Thirds | None = None) -> Iterator[Judgement]:
     weights = {i: _weight(judge.units[i]) for i in chosen}
     done, whole = 0.0, sum(weights.values()) or 1.0
-    for i, judgement in _in_processes(folder, asked, chosen, work.jobs) if work.jobs > 1 else _here(judge, chosen):
+    for i, judgement in _in_processes(judge, chosen, work.jobs) if work.jobs > 1 else _here(judge, chosen):
+        if thirds is not None:
+            _stand_beside(judgement, thirds, judge.asked)
         done += weights[i]
         if work.told is not None:
             work.told(judgement, done / whole)
@@ -83,11 +96,12 @@ def _judgements(folder: Path, asked: Asked, work: Work) -> Iterator[Judgement]:
 
 def _weight(unit: Unit) -> float:
     call, elements = unit.call, 0
+    times = 1 if unit.direction == FORWARD else 2  # a gradient is twice the work of its forward
     for part in (call.forward, call.backward):
         for listed in part.values() if isinstance(part, dict) else ():
             found = listed if isinstance(listed, list) else []
             elements += sum(_size(r.shape) for r in found if isinstance(r, Recorded))
-    return 1 + min(elements, 10**15) / _LARGE  # what an entry says may be beyond any number
+    return 1 + times * min(elements, 10**15) / _LARGE  # what an entry says may be beyond any number
 
 
 def _size(shape: tuple[int, ...]) -> int:
@@ -97,17 +111,18 @@ def _size(shape: tuple[int, ...]) -> int:
     return count
 
 
-def _here(judge: Judge, chosen: range) -> Iterator[tuple[int, Judgement]]:
+def _here(judge: Judge, chosen: Sequence[int]) -> Iterator[tuple[int, Judgement]]:
     for i in chosen:
         with blas.one_thread():
             judgement = light(judge.judge(judge.units[i]))
         yield i, judgement
 
 
-def _in_processes(folder: Path, asked: Asked, chosen: range, jobs: int) -> Iterator[tuple[int, Judgement]]:
+def _in_processes(judge: Judge, chosen: Sequence[int], jobs: int) -> Iterator[tuple[int, Judgement]]:
     """The same in several processes, each on one thread; each reads dump.json itself."""
     context = multiprocessing.get_context("spawn")  # a fork would inherit the locks of running threads
-    task = (folder, asked.standard.name, replace(asked, standard=None))  # type: ignore[arg-type]
+    asked = judge.asked
+    task = (judge.dump.folder, asked.standard.name, replace(asked, standard=None))  # type: ignore[arg-type]
     with ProcessPoolExecutor(jobs, context) as pool:
         waiting = {pool.submit(_in_process, *task, i): i for i in chosen}
         try:
@@ -157,14 +172,34 @@ def _other(also: Path, folder: Path, path: Path) -> Path:
     return found[0]
 
 
-def _stand_beside(found: Sequence[Judgement], other: Path, asked: Asked, work: Work) -> None:
-    """Each of the two is measured from what its own inputs make: neither is the other's truth."""
-    beside: Mapping[tuple[str, str], OutputReport] = {
-        (r.case, r.output): r
-        for judgement in _judgements(other, replace(asked, hints=False), replace(work, told=None))
-        for r in judgement.reports
-    }
-    for judgement in found:
-        for report in judgement.reports:
-            match = beside.get((report.case, report.output))
-            report.also = match.measured if match is not None else None
+Thirds = Mapping[tuple[str, str], Measured]  # by call and output
+
+
+def _third_party(other: Path, names: Set[str], asked: Asked, work: Work) -> Thirds:
+    """How far the results of a third party are from what its own inputs make: neither is the other's truth."""
+    judge = Judge(dumps.load(other, is_ours), replace(asked, hints=False))
+    told = _share(work.told, 0, 2)
+    quiet = None if told is None else lambda judgement, part: told(Judgement(judgement.unit, []), part)
+    chosen = [i for i, unit in enumerate(judge.units) if unit.name in names]
+    found = _worked(judge, chosen, replace(work, told=quiet))
+    return {(r.case, r.output): r.measured for j in found for r in j.reports if r.measured is not None}
+
+
+def _stand_beside(judgement: Judgement, thirds: Thirds, asked: Asked) -> None:
+    """Puts the third party's errors beside those of a call; where that is the standard, they decide."""
+    for report in judgement.reports:
+        third = thirds.get((report.case, report.output))
+        if report.measured is None or report.rule is None:
+            continue
+        if third is not None:
+            report.also = beside(report.measured, third, report.rule.row)
+        if asked.standard.name != TWO_BASELINES:
+            continue
+        if report.also is None:
+            report.status, report.why = SKIPPED, _ALONE
+        else:
+            report.criteria = report.also.criteria
+            report.status = PASS if report.also.holds else FAIL
+
+
+_ALONE = Text("the third party's dump does not have it", "第三方dump中没有该输出")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from aclnn.base.status import invalid
 from aclnn.golden.texts import Text, number
 
+TWO_BASELINES = "two-baselines"
 SMALL = 1e-7  # relative errors are |a−g| / (|g| + SMALL)
 
 
@@ -206,6 +207,15 @@ def _sound(row: str, numbers: tuple[float, ...]) -> Rule:
     return Rule("sound", row, rtol, atol, criteria)
 
 
+def said_ratios(numbers: tuple[float, ...]) -> str:
+    return "ratio of max rel ≤ {}, of mean rel ≤ {}, of RMSE ≤ {}".format(*map(number, numbers))
+
+
+def _two_baselines(row: str, numbers: tuple[float, ...]) -> Rule:
+    """What it asks is asked when the third party is known (baselines.py)."""
+    return Rule(TWO_BASELINES, row, *_CLOSE, lambda s: (), said_ratios(numbers))
+
+
 _CLOSE = (1e-5, 1e-8)
 _MIXED = {
     "float16": (2**-9, 2**-9, 1e-1),
@@ -285,6 +295,19 @@ STANDARDS: dict[str, Standard] = {
             "2026-11",
             _MIXED,
             _sound,
+        ),
+        Standard(
+            TWO_BASELINES,
+            Text(
+                "maximum and mean of |a−g| / (|g| + 1e-7) and the root mean square of a−g, each against float64: at most "
+                "10, 2 and 2 times those of a third party's result, which count as at least half a unit of the type",
+                "|a−g| / (|g| + 1e-7)的最大值、平均值及a−g的均方根（均相对float64）分别不超过第三方结果的10、2、2倍，"
+                "第三方误差至少按结果类型的半个单位计",
+            ),
+            _PRACTICE,
+            "2026-11",
+            {"any": (10.0, 2.0, 2.0)},
+            _two_baselines,
         ),
     )
 }

@@ -43,7 +43,8 @@ def parts(found: DumpComparison, both: Both, section: Section) -> dict[str, str]
 
 
 def _first(found: DumpComparison, both: Both) -> str:
-    said = f"<p>{both(calls.summary(found))}</p>"
+    third = f"<br>{both(calls.beside_a_third_party(found))}" if found.beside else ""
+    said = f"<p>{both(calls.summary(found))}{third}</p>"
     if not found.wrong:
         return said
     first = found.wrong[0].first
@@ -72,12 +73,13 @@ def _search() -> str:
 
 
 def _calls(found: DumpComparison, both: Both) -> str:
-    head = "".join(f"<th>{both(name)}</th>" for name in _HEAD)
-    rows = "".join(_row(call, both) for call in found.calls)
+    beside = bool(found.beside)
+    head = "".join(f"<th>{both(name)}</th>" for name in (*_HEAD, *((calls.BASELINES,) if beside else ())))
+    rows = "".join(_row(call, both, beside) for call in found.calls)
     return f'<table class="calls"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _row(call: CallRow, both: Both) -> str:
+def _row(call: CallRow, both: Both, beside: bool) -> str:
     worst, first = call.worst, call.first
     state = "fail" if call.is_wrong else "pass" if call.is_judged else "skipped"
     ratio = number(worst.measured.worst.ratio) if worst.measured and worst.measured.worst else "-"
@@ -87,7 +89,8 @@ def _row(call: CallRow, both: Both) -> str:
     cells = [first.line.rpartition("/")[2], ratio, first.operator or first.kind, worst.dtype]
     plain = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
     named = f"<td>{escape(call.name)}</td><td>{badge}</td>"
-    return f'<tr data-state="{state}">{named}{told}{plain}<td class="told">{escape(shapes)}</td></tr>'
+    third = f"<td>{both(calls.baselines_cell(call))}</td>" if beside else ""
+    return f'<tr data-state="{state}">{named}{told}{plain}<td class="told">{escape(shapes)}</td>{third}</tr>'
 
 
 def _card(call: CallRow, both: Both, section: Section) -> str:
