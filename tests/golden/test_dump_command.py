@@ -20,6 +20,7 @@ from aclnn.golden.steps import Work
 from tests.cli.test_cli import Ended
 from tests.cli.test_cli import aclnn as run
 from tests.golden.dumping import DumpWriter, save
+from tests.golden.faults import FAULTS
 from tests.golden.large_dump import write as write_large
 
 WRONG = "Functional.conv2d.1.forward"
@@ -168,3 +169,26 @@ def test_memory_does_not_grow_with_the_dump(tmp_path: Path) -> None:
         count, wrong, sizes[calls] = map(int, ended.stdout.split())
         assert (count, wrong) == (calls, 3), ended.stderr
     assert sizes[200] < sizes[20] + 150  # MB
+
+
+def test_sums_of_16_bits_are_wrong_unless_they_are_allowed(tmp_path: Path) -> None:
+    """The strict verdict stands, with its reason; what is allowed is still held to the same bound."""
+    run, wrong, _ = FAULTS["conv_bfloat16_partial_sums"]()
+    w = DumpWriter(tmp_path)
+    given = [run.given[name] for name in ("input", "weight")]
+    y = w.draw(*run.given["gradOutput"].shape, dtype=given[0].dtype)
+    w.function("Functional.conv2d.0", [*given, w.draw(6, dtype=given[0].dtype)], y, run.given["gradOutput"],
+               [wrong[name] for name in ("gradInput", "gradWeight", "gradBias")])  # fmt: skip
+    del w.forwards["Functional.conv2d.0.forward"]["output"][0]["data_name"]
+    strict = command("-tp", w.finish())
+    assert strict.returncode == 1
+    assert "the sums were added up in bfloat16 instead of float32, tap by tap" in strict.stdout
+    allowed = command("-tp", tmp_path, "--narrow-sums")
+    assert allowed.returncode == 0, allowed.stdout
+    assert "right as sums of bfloat16, added up" in allowed.stdout
+    off = wrong["gradInput"].copy()
+    off[0, 2] = (off[0, 2].astype(np.float32) * 1.02).astype(off.dtype)
+    save(tmp_path / "dump_tensor_data" / "Functional.conv2d.0.backward.output.0.pt", off)
+    found = command("-tp", tmp_path, "--narrow-sums")
+    assert found.returncode == 1
+    assert "gradInput" in found.stdout

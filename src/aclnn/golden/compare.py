@@ -50,6 +50,7 @@ def compare(
     check_golden: bool = False,
     files: Any = None,
     hf32: str = AUTO,
+    narrow_sums: bool = False,
     attributes: Any = None,
     also: str | Path | None = None,
     work: Work = ONE_AFTER_ANOTHER,
@@ -67,15 +68,16 @@ def compare(
     check_golden: whether a golden that the target agrees with is itself held against the reference, which costs time.
     files: of a dump of kernels, which file is which argument ({"input.0": "gradOutput"}), or a JSON file of it.
     rtol, atol, cap: in place of those of mixed, one number or numbers by the names of outputs.
-    Of dumps alone: hf32 ("auto": where float32 does not explain a convolution, "yes", "no"), attributes (what a dump
-    does not say of modules, by name, or a file of it), also (a third party's dump), work (processes, shards, progress).
+    Of dumps alone: hf32 ("auto": where float32 does not explain a convolution, "yes", "no"), narrow_sums (whether
+    convolutions of 16 bits may store partial sums in 16 bits), attributes (what a dump does not say of modules, by
+    name, or a file of it), also (a third party's dump), work (processes, shards, progress).
     """
     row, element = _row(dtype)
     own, folders = Tolerances(rtol, atol, cap), _dumps(target, golden, op)
     chosen = _standard(standard, own, bool(folders))
     _refuse_one_baseline(chosen, also, bool(folders))
     if folders:
-        asked = Asked(chosen, row, hints, _one_of(hf32), attributes_from(attributes), own)
+        asked = Asked(chosen, row, hints, _one_of(hf32), attributes_from(attributes), own, narrow_sums)
         return compare_dumps(Path(target), folders, asked, work, None if also is None else Path(also))
     maps = maps_from(files, op, arguments or {})
     hand = Hand(op, arguments or {}, product, element, None if shape is None else tuple(shape), maps)

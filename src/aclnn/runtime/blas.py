@@ -1,8 +1,8 @@
 """The threads of the BLAS that numpy brings along.
 
-Judging a dump is thousands of small matrix products. OpenBLAS shares each among all cores, and its threads spin while they
-wait for each other: beside one other busy process a product of 16 × 15,376 × 16 took 348 ms on two threads and 0.7 ms on
-one. So calls are judged on one thread each, and processes (`--jobs`) share the calls.
+Judging a dump is thousands of small matrix products. OpenBLAS shares each among all cores, and its threads spin while
+they wait for each other: beside one other busy process a product of 16 × 15,376 × 16 took 348 ms on two threads and
+0.7 ms on one. So calls are judged on one thread each, and processes (`--jobs`) share the calls.
 """
 
 from __future__ import annotations

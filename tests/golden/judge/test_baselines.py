@@ -64,7 +64,7 @@ def beside(target: Path, third: Path, **options: Any) -> OutputReport:
 def test_the_numbers_are_those_of_the_documents() -> None:
     assert RATIOS == {"max_rel": 10, "mean_rel": 2, "rmse": 2}
     asks = STANDARDS[TWO_BASELINES].asks
-    assert "10, 2 and 2 times" in asks.en
+    assert "at most 10, 2 and 2 times" in asks.en
     assert "10、2、2倍" in asks.zh
 
 

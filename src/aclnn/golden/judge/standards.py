@@ -299,8 +299,8 @@ STANDARDS: dict[str, Standard] = {
         Standard(
             TWO_BASELINES,
             Text(
-                "maximum and mean of |a−g| / (|g| + 1e-7) and the root mean square of a−g, each against float64: at most "
-                "10, 2 and 2 times those of a third party's result, which count as at least half a unit of the type",
+                "maximum and mean of |a−g| / (|g| + 1e-7) and the root mean square of a−g, g of float64: at most 10, 2 "
+                "and 2 times those of a third party's result, which count as at least half a unit of the type",
                 "|a−g| / (|g| + 1e-7)的最大值、平均值及a−g的均方根（均相对float64）分别不超过第三方结果的10、2、2倍，"
                 "第三方误差至少按结果类型的半个单位计",
             ),

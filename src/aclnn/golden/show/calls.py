@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -24,7 +24,7 @@ from aclnn.golden.texts import Text, number
 
 ROWS = 40  # calls in the table
 _DESCRIBED = 12  # wrong calls that are described in full
-_REASONS = 8  # kinds of reasons for which calls were not judged
+_REASONS = 8  # remarks, and reasons for which calls were not judged
 WRONG, RIGHT, OPEN = Text("WRONG", "错误"), Text("right", "正确"), Text("not judged", "未判断")
 
 
@@ -87,7 +87,7 @@ def summary(found: DumpComparison) -> Text:
 
 
 def baselines(call: CallRow) -> tuple[bool, float] | None:
-    """Whether a call meets the standard with two baselines, and by how much its worst output uses it up or misses it."""
+    """Whether a call meets the standard with two baselines, and its worst ratio in units of the limit."""
     found = [r.also for r in call.reports if r.also is not None]
     if not found:
         return None
@@ -119,7 +119,8 @@ def lines(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
     if len(found.wrong) > _DESCRIBED:
         rest = len(found.wrong) - _DESCRIBED
         yield Styled(f"\n… and {rest} more wrong calls" if lang == "en" else f"\n……另有{rest}次错误的调用")
-    yield from _unjudged(found, lang)
+    yield from _listed(Text("remarks:", "说明："), remarks(found), lang)
+    yield from _listed(Text("not judged:", "未判断："), reasons(found), lang)
     yield from _by_operator(found, lang)
 
 
@@ -234,23 +235,33 @@ def _output(report: OutputReport, lang: str) -> Iterator[Styled]:
         yield Styled(f"      {hint.proof.say(lang)}")
 
 
-def reasons(found: DumpComparison) -> list[tuple[Text, list[str]]]:
+Grouped = list[tuple[Text, list[str]]]  # sentences, each with what it is said of
+
+
+def reasons(found: DumpComparison) -> Grouped:
     """What was not judged, by reason."""
+    return _grouped((r.why, r.label) for r in found.unjudged if r.why is not None)
+
+
+def remarks(found: DumpComparison) -> Grouped:
+    """What is right in a way that is worth a word."""
+    return _grouped((note, r.label) for r in found.reports if r.status == PASS for note in r.notes)
+
+
+def _grouped(said: Iterable[tuple[Text, str]]) -> Grouped:
     grouped: dict[Text, list[str]] = {}
-    for report in found.unjudged:
-        if report.why is not None:
-            grouped.setdefault(report.why, []).append(report.label)
+    for text, label in said:
+        grouped.setdefault(text, []).append(label)
     return list(grouped.items())
 
 
-def _unjudged(found: DumpComparison, lang: str) -> Iterator[Styled]:
-    listed = reasons(found)
+def _listed(head: Text, listed: Grouped, lang: str) -> Iterator[Styled]:
     if listed:
-        yield Styled("\nnot judged:" if lang == "en" else "\n未判断：", "bold")
-    for why, names in listed[:_REASONS]:
-        more = f" … ({len(names)})" if len(names) > 1 else ""
-        yield Styled(f"  {names[0]}{more}")
-        yield Styled(f"    {why.say(lang)}")
+        yield Styled(f"\n{head.say(lang)}", "bold")
+    for text, names in listed[:_REASONS]:
+        more = f" … ({len(names):,})" if len(names) > 1 else ""
+        yield Styled(f"  {text.say(lang)}")
+        yield Styled(f"    {names[0]}{more}")
     if len(listed) > _REASONS:
         rest = len(listed) - _REASONS
-        yield Styled(f"  … and {rest} more reasons" if lang == "en" else f"  ……另有{rest}种原因")
+        yield Styled(f"  … and {rest:,} more" if lang == "en" else f"  ……另有{rest:,}种")
