@@ -29,9 +29,7 @@ def _option(*names: str, text: str, **more: Any) -> Any:
     return typer.Option(*names, help=text, **more)
 
 
-Target = Annotated[
-    Path | None, _option("-tp", "--target", text="A case file, a dump, a folder of cases, or a table of targets.")
-]
+Target = Annotated[Path | None, _option("-tp", "--target", text="A case file, a dump, or a folder of cases.")]
 Golden = Annotated[
     Path | None, _option("-gp", "--golden", text="A golden to compare with; without it one is computed.")
 ]

@@ -57,8 +57,8 @@ def compare(
 ) -> Comparison:
     """Compares a target with a golden, or with the float64 reference of its own inputs.
 
-    target: a case file, a folder of case files, a dump of msprobe, a table of cases (paths), an array, or arrays by
-    name. Of a dump every call of ours is judged, in order of execution.
+    target: a case file, a folder of case files, a dump of msprobe (paths), an array, or arrays by name. Of a dump every
+    call of ours is judged, in order of execution.
     golden: the same kinds; without it the golden is computed, which needs a case or `op` and `arguments`.
     dtype: the row of the standard (float16, bfloat16, float32, hf32); also what bare bytes are.
     standard: mixed, mere-mare, thousandth, close, cosine, binary, sound or, of a dump beside another, two-baselines;

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from aclnn.base.status import invalid
 from aclnn.golden.texts import Text, number
 
@@ -168,7 +169,8 @@ def _mere_mare(row: str, numbers: tuple[float, ...]) -> Rule:
 
 def _thousandth(row: str, numbers: tuple[float, ...]) -> Rule:
     rtol, least = numbers
-    return Rule("thousandth", row, rtol, 0.0, lambda s: (_share_at_least(s, least),))
+    said = f"rtol {number(rtol)}, share {100 * least:g} %"
+    return Rule("thousandth", row, rtol, 0.0, lambda s: (_share_at_least(s, least),), said)
 
 
 def _close(row: str, numbers: tuple[float, ...]) -> Rule:
@@ -185,7 +187,7 @@ def _cosine(row: str, numbers: tuple[float, ...]) -> Rule:
         text = Text(f"cosine similarity {have}, must be ≥ {least:g}", f"余弦相似度{have}，要求≥{least:g}")
         return (Criterion(s.cosine >= least, text),)
 
-    return Rule("cosine", row, *_CLOSE, criteria)
+    return Rule("cosine", row, *_CLOSE, criteria, f"cosine {number(least)}")
 
 
 def _binary(row: str, numbers: tuple[float, ...]) -> Rule:
@@ -198,13 +200,15 @@ def _binary(row: str, numbers: tuple[float, ...]) -> Rule:
 
 
 def _sound(row: str, numbers: tuple[float, ...]) -> Rule:
-    rtol, atol, _ = numbers
+    rtol, atol, computed, stored = numbers
+    rounding = f" + {number(stored)}·|g|" if stored > computed else ""
+    said = f"(8 + √K)·{number(computed)}·Σ|terms|{rounding}"
 
     def criteria(s: Summary) -> tuple[Criterion, ...]:
         have = f"{s.misses:,}"
         return (Criterion(not s.misses, Text(f"beyond rounding {have}, must be 0", f"超出舍入误差{have}个，要求为0")),)
 
-    return Rule("sound", row, rtol, atol, criteria)
+    return Rule("sound", row, rtol, atol, criteria, said)
 
 
 def said_ratios(numbers: tuple[float, ...]) -> str:
@@ -222,6 +226,10 @@ _MIXED = {
     "bfloat16": (2**-6, 2**-6, 1.0),
     "float32": (2**-10, 2**-16, 1e-2),
     "hf32": (2**-9, 2**-10, 1e-1),
+}
+_SOUND = {
+    row: (*_MIXED.get(row, _MIXED["float32"])[:2], dtype.compute.unit, dtype.unit)
+    for row, dtype in (*((d.name, d) for d in (FLOAT16, BFLOAT16, FLOAT32)), ("hf32", FLOAT32), ("float64", FLOAT64))
 }
 _PRACTICE = Text("practice of operator testers on Ascend", "昇腾算子测试实践")
 _OURS = Text("this project", "本项目")
@@ -293,7 +301,7 @@ STANDARDS: dict[str, Standard] = {
             ),
             _OURS,
             "2026-11",
-            _MIXED,
+            _SOUND,
             _sound,
         ),
         Standard(

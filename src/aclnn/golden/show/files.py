@@ -134,6 +134,9 @@ def _save_junit(found: Comparison, file: BinaryIO, lang: str) -> None:
         errors=str(count[ERROR]),
         skipped=str(count[SKIPPED]),
     )
+    said = ElementTree.SubElement(suite, "properties")
+    for name, value in (("standard", found.standard.name), *found.in_force):
+        ElementTree.SubElement(said, "property", name=name, value=value)
     for report in found.reports:
         case = ElementTree.SubElement(
             suite, "testcase", classname=report.operator or "compare", name=_NOT_IN_XML.sub("�", report.label)
