@@ -6,11 +6,16 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import aclnn
+from aclnn.golden.result import DumpComparison
+from aclnn.golden.show import page
 from tests.golden.faults import FAULTS
+from tests.golden.large_dump import write as write_large
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -44,7 +49,7 @@ def browse(path: Path, folder: Path, *options: str) -> subprocess.CompletedProce
         "--hide-scrollbars",
         "--enable-logging=stderr",
     ]
-    command += [f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=3000", *options, path.as_uri()]
+    command += [f"--user-data-dir={folder / 'profile'}", *options, path.as_uri()]
     environment = {**os.environ, "HOME": str(folder)}
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=environment)
 
@@ -60,7 +65,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_page_in_a_browser(report: Path, tmp_path: Path) -> None:
     probed = tmp_path / "probed.html"
     probed.write_text(report.read_text(encoding="utf-8").replace("</body>", PROBE), encoding="utf-8")
-    done = browse(probed, tmp_path, "--dump-dom")
+    done = browse(probed, tmp_path, "--virtual-time-budget=3000", "--dump-dom")
     assert "CONSOLE" not in done.stderr, done.stderr
     title = done.stdout.split("<title>")[1].split("</title>")[0]
     facts = json.loads(title.replace("&amp;", "&").replace("&lt;", "<"))
@@ -81,5 +86,38 @@ def test_page_in_a_browser(report: Path, tmp_path: Path) -> None:
 
 def test_screenshot_is_not_empty(report: Path, tmp_path: Path) -> None:
     shot = tmp_path / "shot.png"
-    browse(report, tmp_path, f"--screenshot={shot}", "--window-size=1200,1600")
+    browse(report, tmp_path, "--virtual-time-budget=3000", f"--screenshot={shot}", "--window-size=1200,1600")
     assert shot.stat().st_size > 30_000
+
+
+TIMED = """
+<script>
+addEventListener("load", () => {
+  document.body.offsetHeight;  // everything is laid out
+  const opened = performance.now(), rows = () => [...document.querySelectorAll("table.calls tbody tr")];
+  const seen = () => rows().filter((row) => row.getClientRects().length).length;
+  const every = seen(), search = document.getElementById("search"), state = document.getElementById("state");
+  const before = performance.now();
+  search.value = "58.functional.CONV2D.3."; search.dispatchEvent(new Event("input"));
+  document.body.offsetHeight;
+  const filtered = performance.now() - before, found = seen();
+  search.value = ""; state.value = "fail"; state.dispatchEvent(new Event("change"));
+  document.title = JSON.stringify({opened, filtered, every, found, wrong: seen()});
+});
+</script></body>"""
+
+
+def test_two_thousand_calls_open_in_three_seconds_and_can_be_searched(tmp_path: Path) -> None:
+    found = aclnn.compare(write_large(tmp_path / "d", 20, 16, wrong=1))
+    assert isinstance(found, DumpComparison)
+    many = [replace(r, case=f"{n}.{r.case}", order=r.order + 100 * n) for n in range(100) for r in found.reports]
+    probed = tmp_path / "probed.html"
+    text = page.render(DumpComparison(found.standard, many, "d"))
+    probed.write_text(text.replace("</body>", TIMED), encoding="utf-8")
+    done = browse(probed, tmp_path, "--dump-dom")
+    assert "CONSOLE" not in done.stderr, done.stderr
+    facts = json.loads(done.stdout.split("<title>")[1].split("</title>")[0])
+    print("opened in", facts["opened"], "ms, filtered in", facts["filtered"], "ms")
+    assert (facts["every"], facts["found"], facts["wrong"]) == (2000, 2, 100)
+    assert facts["opened"] < 3000
+    assert facts["filtered"] < 1000
