@@ -16,7 +16,7 @@ import pytest
 import aclnn
 from aclnn.golden.result import DumpComparison
 from aclnn.golden.show import page, terminal
-from aclnn.golden.steps import Work
+from aclnn.golden.steps import SharedWork
 from tests.cli.test_cli import Ended
 from tests.cli.test_cli import aclnn as run
 from tests.golden.dumping import DumpWriter, save
@@ -68,7 +68,7 @@ def test_parts_are_put_together_and_a_missing_one_is_said(dump: Path, tmp_path: 
     whole = aclnn.compare(dump)
     parts = []
     for n in (1, 2, 3):
-        found = aclnn.compare(dump, work=Work(shard=(n, 3)))
+        found = aclnn.compare(dump, work=SharedWork(shard=(n, 3)))
         parts += found.save(tmp_path / f"{n}.json")
     joined = command("--join", tmp_path, "-o", tmp_path / "all.csv", "-o", tmp_path / "all.html")
     assert joined.returncode == 1, joined.stderr
@@ -106,7 +106,7 @@ def _rounded(row: list[str]) -> list[str]:
 
 
 def test_processes_find_the_same(dump: Path, tmp_path: Path) -> None:
-    one, two = aclnn.compare(dump), aclnn.compare(dump, work=Work(jobs=2))
+    one, two = aclnn.compare(dump), aclnn.compare(dump, work=SharedWork(jobs=2))
     for name, found in (("one", one), ("two", two)):
         found.save(tmp_path / f"{name}.csv")
     assert (tmp_path / "one.csv").read_text() == (tmp_path / "two.csv").read_text()
@@ -122,7 +122,7 @@ def test_a_third_party_stands_beside(dump: Path, tmp_path: Path) -> None:
 
 def test_progress_is_told_to_the_end_and_wrong_calls_as_they_are_found(dump: Path) -> None:
     seen: list[tuple[str, float]] = []
-    aclnn.compare(dump, work=Work(told=lambda judgement, part: seen.append((judgement.unit, part))))
+    aclnn.compare(dump, work=SharedWork(told=lambda judgement, part: seen.append((judgement.unit, part))))
     assert len(seen) == 8
     assert [part for _, part in seen] == sorted(part for _, part in seen)
     assert seen[-1][1] == pytest.approx(1.0)

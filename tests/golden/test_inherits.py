@@ -11,7 +11,7 @@ import aclnn
 from aclnn.golden.joined import join
 from aclnn.golden.read import containers
 from aclnn.golden.result import DumpComparison
-from aclnn.golden.steps import Work
+from aclnn.golden.steps import SharedWork
 from tests.golden.dumping import DumpWriter, save
 
 FIRST, READER = "Functional.conv2d.0.forward", "Functional.conv2d.3.forward"
@@ -45,7 +45,7 @@ def test_parts_that_are_put_together_say_the_same_as_the_whole(parts: int, tmp_p
     assert inheritors(whole) == dict.fromkeys((READER, "Functional.conv2d.3.backward"), FIRST)
     written = []
     for n in range(1, parts + 1):
-        part = aclnn.compare(dump, work=Work(shard=(n, parts)))
+        part = aclnn.compare(dump, work=SharedWork(shard=(n, parts)))
         written += part.save(tmp_path / f"{n}.json")
     joined = join(written[::-1])
     assert inheritors(joined) == inheritors(whole)
@@ -65,5 +65,5 @@ def test_what_another_rank_got_wrong_is_not_inherited(tmp_path: Path) -> None:
 def _joined(folder: Path) -> DumpComparison:
     files = []
     for n in (1, 2, 3):
-        files += aclnn.compare(folder / "d", work=Work(shard=(n, 3))).save(folder / f"{n}.json")
+        files += aclnn.compare(folder / "d", work=SharedWork(shard=(n, 3))).save(folder / f"{n}.json")
     return join(files)

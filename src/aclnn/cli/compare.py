@@ -22,7 +22,7 @@ from aclnn.golden.judge.standards import STANDARDS
 from aclnn.golden.result import Comparison, DumpComparison
 from aclnn.golden.show.files import MissingPackageError, check_suffix
 from aclnn.golden.show.terminal import WIDTH, as_text, render
-from aclnn.golden.steps import Work, parsed_shard
+from aclnn.golden.steps import SharedWork, parsed_shard
 
 
 def _option(*names: str, text: str, **more: Any) -> Any:
@@ -123,7 +123,7 @@ def compare(
     given |= {"files": _files(map_), "check_golden": check_golden, "hf32": hf32, "attributes": attributes, "also": also}
     given["narrow_sums"] = narrow_sums
     with told(lang) as tell:
-        work = Work(jobs, parsed_shard(shard), tell)
+        work = SharedWork(jobs, parsed_shard(shard), tell)
         found = join_(join) if join else compare_(target, golden, dtype, standard, work=work, **given)
     written = _written(found, out or [], lang)
     _show(found, lang)

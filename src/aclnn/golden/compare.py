@@ -15,7 +15,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, invalid, ours
 from aclnn.golden.dumps import AUTO, NO, YES, Asked
 from aclnn.golden.judge import standards
-from aclnn.golden.judge.blocks import Pair
+from aclnn.golden.judge.blocks import TargetPair
 from aclnn.golden.judge.sound import Truth, truths
 from aclnn.golden.judge.standards import TWO_BASELINES, Limit, Standard, Tolerances
 from aclnn.golden.outputs import explain_outputs, judge_output
@@ -25,10 +25,10 @@ from aclnn.golden.read.load import Hand, Subject, subjects
 from aclnn.golden.read.msprobe.attributes import attributes_from
 from aclnn.golden.read.msprobe.dump import find
 from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, Comparison, OutputReport
-from aclnn.golden.steps import Work, compare_dumps
+from aclnn.golden.steps import SharedWork, compare_dumps
 from aclnn.golden.texts import Text
 
-ONE_AFTER_ANOTHER = Work()
+ONE_AFTER_ANOTHER = SharedWork()
 _NAN_FOR_INF = ("Lstm", "ThnnFusedLstmCell")  # whose documents say that Inf in gives NaN out
 
 
@@ -53,7 +53,7 @@ def compare(
     narrow_sums: bool = False,
     attributes: Any = None,
     also: str | Path | None = None,
-    work: Work = ONE_AFTER_ANOTHER,
+    work: SharedWork = ONE_AFTER_ANOTHER,
 ) -> Comparison:
     """Compares a target with a golden, or with the float64 reference of its own inputs.
 
@@ -211,7 +211,7 @@ def _expected(subject: Subject) -> dict[str, Truth]:
 
 def _pair(
     subject: Subject, name: str, target: Array | None, expected: Mapping[str, Truth], report: OutputReport
-) -> Pair | None:
+) -> TargetPair | None:
     """What an output is compared with; None, with the reason in its report, where there is nothing to compare."""
     if target is None:
         if subject.case is None or name in expected:
@@ -227,7 +227,7 @@ def _pair(
         report.notes = (Text(f"{missing.en}: it was computed", f"{missing.zh}，由本工具计算"),)
     report.golden = "computed" if golden is None else "given"
     boundary = subject.case is not None and subject.case.op.family in _NAN_FOR_INF
-    return Pair(target, containers.known_dtype(target, name), golden, expected.get(name), boundary)
+    return TargetPair(target, containers.known_dtype(target, name), golden, expected.get(name), boundary)
 
 
 def _unasked(subject: Subject, name: str) -> OutputReport:

@@ -14,7 +14,7 @@ from aclnn.golden.judge import standards
 from aclnn.golden.judge.baselines import Beside, Errors
 from aclnn.golden.judge.blocks import Miss
 from aclnn.golden.judge.metrics import Measured
-from aclnn.golden.judge.standards import Criterion, Rule
+from aclnn.golden.judge.standards import Criterion, StandardRule
 from aclnn.golden.read import gate
 from aclnn.golden.result import STATUS, DumpComparison, OutputReport
 from aclnn.golden.texts import Text
@@ -95,7 +95,9 @@ def _report(told: dict[str, Any]) -> OutputReport:
         each = (tuple(float(told[f"{which}_{key}"]) for key in Errors._fields) for which in ("also", "ratio"))
         report.also = Beside(*(Errors(*numbers) for numbers in each))
     if told["elements"] != "":
-        report.rule = Rule(str(told["standard"]), str(told["row"]), 0.0, 0.0, lambda s: (), str(told["tolerances"]))
+        report.rule = StandardRule(
+            str(told["standard"]), str(told["row"]), 0.0, 0.0, lambda s: (), str(told["tolerances"])
+        )
         report.measured = _measured(told, report.shape)
     return report
 

@@ -14,7 +14,7 @@ from aclnn.golden.judge.baselines import Beside, in_force
 from aclnn.golden.judge.blocks import Miss
 from aclnn.golden.judge.metrics import Measured
 from aclnn.golden.judge.slices import Slice
-from aclnn.golden.judge.standards import TWO_BASELINES, Criterion, Rule, Standard
+from aclnn.golden.judge.standards import TWO_BASELINES, Criterion, Standard, StandardRule
 from aclnn.golden.texts import Text, many, percent
 from aclnn.golden.why.explain import Hint
 
@@ -43,7 +43,7 @@ class OutputReport:
     operator: str | None = None
     dtype: str = ""
     shape: tuple[int, ...] = ()
-    rule: Rule | None = None
+    rule: StandardRule | None = None
     criteria: tuple[Criterion, ...] = ()
     measured: Measured | None = None
     golden: str = "computed"
@@ -286,7 +286,7 @@ def disagreement(report: OutputReport) -> Text | None:
     return None
 
 
-def _fails_though_sound(found: Measured, rule: Rule, report: OutputReport) -> Text:
+def _fails_though_sound(found: Measured, rule: StandardRule, report: OutputReport) -> Text:
     outside = found.count - found.in_tolerance
     if not outside:
         broken = next(c.text for c in report.criteria if not c.holds)

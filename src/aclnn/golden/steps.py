@@ -27,7 +27,7 @@ _LARGE = 10**5  # elements that count as much as the call itself, in telling how
 
 
 @dataclass(frozen=True)
-class Work:
+class SharedWork:
     """How the calls of dumps are shared out."""
 
     jobs: int = 1
@@ -43,7 +43,9 @@ def parsed_shard(text: str) -> tuple[int, int]:
     return int(part), int(of)
 
 
-def compare_dumps(path: Path, folders: Sequence[Path], asked: Asked, work: Work, also: Path | None) -> DumpComparison:
+def compare_dumps(
+    path: Path, folders: Sequence[Path], asked: Asked, work: SharedWork, also: Path | None
+) -> DumpComparison:
     """Every call of ours in the dumps, judged."""
     reports: list[OutputReport] = []
     for n, folder in enumerate(folders):
@@ -69,7 +71,7 @@ def _share(told: Told | None, n: int, count: int) -> Told | None:
     return lambda judgement, part: told(judgement, (n + part) / count)
 
 
-def _judgements(folder: Path, other: Path | None, asked: Asked, work: Work) -> Iterator[Judgement]:
+def _judgements(folder: Path, other: Path | None, asked: Asked, work: SharedWork) -> Iterator[Judgement]:
     """The calls of one dump; those of a third party first, so that each is judged beside what it is compared with."""
     judge = Judge(dumps.load(folder, is_ours), asked)
     part, of = work.shard
@@ -82,7 +84,7 @@ def _judgements(folder: Path, other: Path | None, asked: Asked, work: Work) -> I
     yield from _worked(judge, chosen, replace(work, told=_share(work.told, 1, 2)), thirds)
 
 
-def _worked(judge: Judge, chosen: Sequence[int], work: Work, thirds: Thirds | None = None) -> Iterator[Judgement]:
+def _worked(judge: Judge, chosen: Sequence[int], work: SharedWork, thirds: Thirds | None = None) -> Iterator[Judgement]:
     weights = {i: _weight(judge.units[i]) for i in chosen}
     done, whole = 0.0, sum(weights.values()) or 1.0
     for i, judgement in _in_processes(judge, chosen, work.jobs) if work.jobs > 1 else _here(judge, chosen):
@@ -175,7 +177,7 @@ def _other(also: Path, folder: Path, path: Path) -> Path:
 Thirds = Mapping[tuple[str, str], Measured]  # by call and output
 
 
-def _third_party(other: Path, names: Set[str], asked: Asked, work: Work) -> Thirds:
+def _third_party(other: Path, names: Set[str], asked: Asked, work: SharedWork) -> Thirds:
     """How far the results of a third party are from what its own inputs make: neither is the other's truth."""
     judge = Judge(dumps.load(other, is_ours), replace(asked, hints=False))
     told = _share(work.told, 0, 2)

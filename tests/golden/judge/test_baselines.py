@@ -20,7 +20,7 @@ from aclnn.golden.judge.standards import STANDARDS, TWO_BASELINES
 from aclnn.golden.read import containers
 from aclnn.golden.result import FAIL, PASS, SKIPPED, DumpComparison, OutputReport
 from aclnn.golden.show import page, terminal
-from aclnn.golden.steps import Work
+from aclnn.golden.steps import SharedWork
 from tests.golden.dumping import BF16, Array, DumpWriter, save
 
 CONV = "Functional.conv2d.0.forward"
@@ -151,7 +151,7 @@ def test_every_report_has_the_verdict_and_the_numbers(exact: Path, tmp_path: Pat
     third = changed(exact, tmp_path / "3", noisy(1e-3))
     found = aclnn.compare(target, also=third)
     assert isinstance(found, DumpComparison)
-    numbers = "ratio of max rel ≤ 10, of mean rel ≤ 2, of RMSE ≤ 2"
+    numbers = "max rel ≤ 10×, mean rel ≤ 2×, RMSE ≤ 2×"
     for lang, words in {
         "en": ("two baselines", "fail 1.5", "times the third party's"),
         "zh": ("双标杆", "不通过 1.5"),
@@ -176,10 +176,10 @@ def test_parts_find_their_third_party_by_name(exact: Path, tmp_path: Path) -> No
     told = json.loads((third / "dump.json").read_text())
     told["data"] = dict(reversed(told["data"].items()))  # the same calls in another order
     (third / "dump.json").write_text(json.dumps(told))
-    parts = [aclnn.compare(exact, also=third, work=Work(shard=(n, 3))) for n in (1, 2, 3)]
+    parts = [aclnn.compare(exact, also=third, work=SharedWork(shard=(n, 3))) for n in (1, 2, 3)]
     assert all(r.also is not None for part in parts for r in part.compared)
     seen: list[float] = []
-    found = aclnn.compare(exact, also=third, work=Work(told=lambda judgement, part: seen.append(part)))
+    found = aclnn.compare(exact, also=third, work=SharedWork(told=lambda judgement, part: seen.append(part)))
     assert seen == sorted(seen)
     assert seen[-1] == pytest.approx(1)
     assert found.exit_code() == exits.RIGHT

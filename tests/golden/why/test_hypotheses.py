@@ -14,7 +14,7 @@ from aclnn.base.product import CPU
 from aclnn.golden.read.casefile import LoadedCase, load_case
 from aclnn.golden.why import hypotheses
 from aclnn.golden.why.hypotheses import Hypothesis
-from aclnn.golden.why.hypotheses.model import Row
+from aclnn.golden.why.hypotheses.model import HypothesisRow
 from tests.golden.planting import planted
 
 # Attributes under which an operator meets every hypothesis there is for it.
@@ -95,7 +95,7 @@ def test_only_sums_are_accumulated(op: str, dtype: DType, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("row", hypotheses.TABLE, ids=lambda row: row.key)
-def test_every_row_has_both_sentences_with_the_same_holes(row: Row) -> None:
+def test_every_row_has_both_sentences_with_the_same_holes(row: HypothesisRow) -> None:
     for text in (row.says, row.proof):
         holes = [set(re.findall(r"{(\w+)}", said)) - {"whose"} for said in text]
         assert holes[0] == holes[1]

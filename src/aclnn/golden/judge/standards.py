@@ -46,7 +46,7 @@ class Criterion(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rule:
+class StandardRule:
     """A standard for one element type. An element is in tolerance if |a−g| ≤ atol + rtol·|g|."""
 
     standard: str
@@ -70,9 +70,9 @@ class Standard:
     source: Text
     since: str
     rows: Mapping[str, tuple[float, ...]]  # by element type; the key "any" serves all
-    make: Callable[[str, tuple[float, ...]], Rule]
+    make: Callable[[str, tuple[float, ...]], StandardRule]
 
-    def rule(self, row: str) -> Rule:
+    def rule(self, row: str) -> StandardRule:
         numbers = self.rows.get(row, self.rows.get("any"))
         if numbers is None:
             others = ", ".join(n for n, s in STANDARDS.items() if "any" in s.rows)
@@ -147,39 +147,39 @@ def _below(value: float, limit: float, en: str, zh: str) -> Criterion:
     return Criterion(value < limit, Text(f"{en} {have}, must be < {need}", f"{zh}{have}，要求<{need}"))
 
 
-def _mixed(row: str, numbers: tuple[float, ...]) -> Rule:
+def _mixed(row: str, numbers: tuple[float, ...]) -> StandardRule:
     rtol, atol, cap = numbers
 
     def criteria(s: Summary) -> tuple[Criterion, ...]:
         return _share_at_least(s, 0.99), _below(s.max_abs, cap, "max |a−g|", "最大绝对误差")
 
     said = f"rtol {number(rtol)}, atol {number(atol)}, cap {number(cap)}"
-    return Rule("mixed", row, rtol, atol, criteria, said)
+    return StandardRule("mixed", row, rtol, atol, criteria, said)
 
 
-def _mere_mare(row: str, numbers: tuple[float, ...]) -> Rule:
+def _mere_mare(row: str, numbers: tuple[float, ...]) -> StandardRule:
     (limit,) = numbers
 
     def criteria(s: Summary) -> tuple[Criterion, ...]:
         mean = _below(s.mean_rel, limit, "mean relative error", "平均相对误差")
         return mean, _below(s.max_rel, 10 * limit, "max relative error", "最大相对误差")
 
-    return Rule("mere-mare", row, 10 * limit, 10 * limit * SMALL, criteria, f"T {number(limit)}")
+    return StandardRule("mere-mare", row, 10 * limit, 10 * limit * SMALL, criteria, f"T {number(limit)}")
 
 
-def _thousandth(row: str, numbers: tuple[float, ...]) -> Rule:
+def _thousandth(row: str, numbers: tuple[float, ...]) -> StandardRule:
     rtol, least = numbers
     said = f"rtol {number(rtol)}, share {100 * least:g} %"
-    return Rule("thousandth", row, rtol, 0.0, lambda s: (_share_at_least(s, least),), said)
+    return StandardRule("thousandth", row, rtol, 0.0, lambda s: (_share_at_least(s, least),), said)
 
 
-def _close(row: str, numbers: tuple[float, ...]) -> Rule:
+def _close(row: str, numbers: tuple[float, ...]) -> StandardRule:
     rtol, atol = numbers
     said = f"rtol {number(rtol)}, atol {number(atol)}"
-    return Rule("close", row, rtol, atol, lambda s: (_share_at_least(s, 1.0),), said)
+    return StandardRule("close", row, rtol, atol, lambda s: (_share_at_least(s, 1.0),), said)
 
 
-def _cosine(row: str, numbers: tuple[float, ...]) -> Rule:
+def _cosine(row: str, numbers: tuple[float, ...]) -> StandardRule:
     (least,) = numbers
 
     def criteria(s: Summary) -> tuple[Criterion, ...]:
@@ -187,19 +187,19 @@ def _cosine(row: str, numbers: tuple[float, ...]) -> Rule:
         text = Text(f"cosine similarity {have}, must be ≥ {least:g}", f"余弦相似度{have}，要求≥{least:g}")
         return (Criterion(s.cosine >= least, text),)
 
-    return Rule("cosine", row, *_CLOSE, criteria, f"cosine {number(least)}")
+    return StandardRule("cosine", row, *_CLOSE, criteria, f"cosine {number(least)}")
 
 
-def _binary(row: str, numbers: tuple[float, ...]) -> Rule:
+def _binary(row: str, numbers: tuple[float, ...]) -> StandardRule:
     def criteria(s: Summary) -> tuple[Criterion, ...]:
         have = f"{s.same_bits} / {s.count}"
         text = Text(f"same bits in {have} elements, must be all", f"比特一致的元素{have}，要求全部一致")
         return (Criterion(s.same_bits == s.count, text),)
 
-    return Rule("binary", row, 0.0, 0.0, criteria)
+    return StandardRule("binary", row, 0.0, 0.0, criteria)
 
 
-def _sound(row: str, numbers: tuple[float, ...]) -> Rule:
+def _sound(row: str, numbers: tuple[float, ...]) -> StandardRule:
     rtol, atol, computed, stored = numbers
     rounding = f" + {number(stored)}·|g|" if stored > computed else ""
     said = f"(8 + √K)·{number(computed)}·Σ|terms|{rounding}"
@@ -208,16 +208,16 @@ def _sound(row: str, numbers: tuple[float, ...]) -> Rule:
         have = f"{s.misses:,}"
         return (Criterion(not s.misses, Text(f"beyond rounding {have}, must be 0", f"超出舍入误差{have}个，要求为0")),)
 
-    return Rule("sound", row, rtol, atol, criteria, said)
+    return StandardRule("sound", row, rtol, atol, criteria, said)
 
 
 def said_ratios(numbers: tuple[float, ...]) -> str:
-    return "ratio of max rel ≤ {}, of mean rel ≤ {}, of RMSE ≤ {}".format(*map(number, numbers))
+    return "max rel ≤ {}×, mean rel ≤ {}×, RMSE ≤ {}×".format(*map(number, numbers))
 
 
-def _two_baselines(row: str, numbers: tuple[float, ...]) -> Rule:
+def _two_baselines(row: str, numbers: tuple[float, ...]) -> StandardRule:
     """What it asks is asked when the third party is known (baselines.py)."""
-    return Rule(TWO_BASELINES, row, *_CLOSE, lambda s: (), said_ratios(numbers))
+    return StandardRule(TWO_BASELINES, row, *_CLOSE, lambda s: (), said_ratios(numbers))
 
 
 _CLOSE = (1e-5, 1e-8)

@@ -28,7 +28,7 @@ _REASONS = 8  # remarks, and reasons for which calls were not judged
 WRONG, RIGHT, OPEN = Text("WRONG", "错误"), Text("right", "正确"), Text("not judged", "未判断")
 
 
-class Operator(NamedTuple):
+class OperatorSummary(NamedTuple):
     """How the calls of one operator did."""
 
     name: str
@@ -38,7 +38,7 @@ class Operator(NamedTuple):
     worst: float
 
 
-def operators(found: DumpComparison) -> list[Operator]:
+def operators(found: DumpComparison) -> list[OperatorSummary]:
     """A summary by what torch calls them."""
     kinds: dict[str, list[CallRow]] = {}
     for call in found.calls:
@@ -46,11 +46,11 @@ def operators(found: DumpComparison) -> list[Operator]:
     return [_operator(kind, calls) for kind, calls in kinds.items()]
 
 
-def _operator(kind: str, calls: list[CallRow]) -> Operator:
+def _operator(kind: str, calls: list[CallRow]) -> OperatorSummary:
     wrong = sum(c.is_wrong for c in calls)
     open_ = sum(not c.is_wrong and not c.is_judged for c in calls)
     ratios = [r.measured.worst.ratio for c in calls for r in c.reports if r.measured and r.measured.worst]
-    return Operator(kind, len(calls) - wrong - open_, wrong, open_, max(ratios, default=0.0))
+    return OperatorSummary(kind, len(calls) - wrong - open_, wrong, open_, max(ratios, default=0.0))
 
 
 def verdict(call: CallRow) -> Text:
@@ -221,7 +221,8 @@ def _output(report: OutputReport, lang: str) -> Iterator[Styled]:
     yield Styled(f"  {report.output} {shape}: {said.say(lang)}")
     worst = report.measured.worst if report.measured else None
     if worst is not None:
-        target, golden, ratio = f"{worst.target:.9g}", f"{worst.golden:.9g}", number(worst.ratio)
+        digits = 5 if "16" in report.dtype else 9
+        target, golden, ratio = f"{worst.target:.{digits}g}", f"{worst.golden:.{digits}g}", number(worst.ratio)
         en = f"worst at {list(worst.index)}: target {target}, golden {golden}, {ratio} times the allowed error"
         zh = f"最差元素{list(worst.index)}：待测{target}，标杆{golden}，误差为允许值的{ratio}倍"
         yield Styled(f"    {zh if lang == 'zh' else en}")

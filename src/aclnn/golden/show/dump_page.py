@@ -10,14 +10,12 @@ from aclnn.golden.show import calls
 from aclnn.golden.texts import Text, number
 
 CARDS = 50  # wrong calls with pictures; the table has all of them
-_HEAD = (
-    Text("call", "调用"),
-    Text("result", "结论"),
+_HEAD = (Text("call", "调用"), Text("result", "结论"), Text("err/allowed", "误差/允许"))
+_REST = (
     Text("why", "说明"),
     Text("line", "代码行"),
-    Text("err/allowed", "误差/允许"),
-    Text("operator", "算子"),
     Text("dtype", "类型"),
+    Text("operator", "算子"),
     Text("shapes", "形状"),
 )
 _SUMMARY = (
@@ -74,7 +72,7 @@ def _search() -> str:
 
 def _calls(found: DumpComparison, both: Both) -> str:
     beside = bool(found.beside)
-    head = "".join(f"<th>{both(name)}</th>" for name in (*_HEAD, *((calls.BASELINES,) if beside else ())))
+    head = "".join(f"<th>{both(name)}</th>" for name in (*_HEAD, *((calls.BASELINES,) if beside else ()), *_REST))
     rows = "".join(_row(call, both, beside) for call in found.calls)
     return f'<table class="calls"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
@@ -85,12 +83,17 @@ def _row(call: CallRow, both: Both, beside: bool) -> str:
     ratio = number(worst.measured.worst.ratio) if worst.measured and worst.measured.worst else "-"
     shapes = ", ".join(f"{r.output} {list(r.shape)}" for r in call.reports if r.measured)
     badge = f'<b class="badge {state}">{both(calls.verdict(call))}</b>'
-    told = f'<td class="told">{both(calls.told(call))}</td>'
-    cells = [first.line.rpartition("/")[2], ratio, first.operator or first.kind, worst.dtype]
-    plain = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    named = f"<td>{escape(call.name)}</td><td>{badge}</td>"
     third = f"<td>{both(calls.baselines_cell(call))}</td>" if beside else ""
-    return f'<tr data-state="{state}">{named}{told}{plain}<td class="told">{escape(shapes)}</td>{third}</tr>'
+    told = f'<td class="told">{both(calls.told(call))}</td>'
+    cells = [first.line.rpartition("/")[2], worst.dtype, first.operator or first.kind]
+    plain = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    named = f"<td>{_breakable(call.name)}</td><td>{badge}</td><td>{ratio}</td>"
+    return f'<tr data-state="{state}">{named}{third}{told}{plain}<td class="told">{escape(shapes)}</td></tr>'
+
+
+def _breakable(name: str) -> str:
+    """A long name may go on in the next line after a dot, never inside a word."""
+    return escape(name).replace(".", ".<wbr>")
 
 
 def _card(call: CallRow, both: Both, section: Section) -> str:
@@ -98,7 +101,7 @@ def _card(call: CallRow, both: Both, section: Section) -> str:
     where = f"<p><code>{escape(first.line)}</code><br><code>{escape(first.code_line)}</code></p>" if first.line else ""
     inherits = f"<p>{both(calls.inherited(first))}</p>" if first.inherits else ""
     outputs = "".join(section(r) for r in call.reports)
-    return f"<section><h2>{escape(call.name)}</h2>{where}{inherits}{outputs}</section>"
+    return f"<section><h2>{_breakable(call.name)}</h2>{where}{inherits}{outputs}</section>"
 
 
 def _unjudged(found: DumpComparison, both: Both) -> str:

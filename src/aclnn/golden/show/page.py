@@ -46,6 +46,7 @@ def _filled(found: Comparison, lang: str, **parts: str) -> str:
         sound=_badge("sound", {True: "pass", False: "fail", None: "skipped"}[found.sound], SOUND[found.sound]),
         standard=both(_standard(found)),
         legend=pictures.legend(),
+        width="1500px" if isinstance(found, DumpComparison) else "1180px",
         **parts,
         next=both(Text(next_step(found).strip(), next_step(found, "zh").strip())),
         version=escape(__version__),

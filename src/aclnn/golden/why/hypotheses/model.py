@@ -47,7 +47,7 @@ class Recomputed:
     words: Words = field(default_factory=dict)
 
 
-class Row(NamedTuple):
+class HypothesisRow(NamedTuple):
     """One way to be wrong: its key, the sentence that names it, what comes before "… % is in tolerance", and what is
     recomputed, for an operator that has any of the arguments it needs. Sentences and keys may have holes.
     """

@@ -9,7 +9,7 @@ import numpy as np
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.texts import Text
 from aclnn.golden.why.hypotheses import elu, gates, kernels, padding, parameters, roundings, stored
-from aclnn.golden.why.hypotheses.model import Recomputed, Row
+from aclnn.golden.why.hypotheses.model import HypothesisRow, Recomputed
 
 _CUBE, _ELU = frozenset({"cubeMathType"}), frozenset({"alpha"})
 _GATES = frozenset({"params", "storage", "inputGates"})
@@ -21,7 +21,7 @@ def _zeros(case: LoadedCase) -> Iterator[Recomputed]:
 
 
 TABLE = (
-    Row(
+    HypothesisRow(
         "hf32",
         Text(
             "the inputs were rounded to HF32, as cubeMathType 1 or 3 asks for; cubeMathType is {asked}",
@@ -31,7 +31,7 @@ TABLE = (
         roundings.cube_in_hf32,
         _CUBE,
     ),
-    Row(
+    HypothesisRow(
         "float16",
         Text(
             "the inputs were rounded to float16, as cubeMathType 2 asks for; cubeMathType is {asked}",
@@ -41,21 +41,21 @@ TABLE = (
         roundings.cube_in_float16,
         _CUBE,
     ),
-    Row(
+    HypothesisRow(
         "float32",
         Text("the inputs were not rounded, though cubeMathType is {asked}", "cubeMathType是{asked}，但输入没有被舍入"),
         Text("with inputs as they are", "以未舍入的输入重算"),
         roundings.cube_not_rounded,
         _CUBE,
     ),
-    Row(
+    HypothesisRow(
         "float16",
         Text("the inputs were rounded to float16", "输入被舍入为float16"),
         Text("with float16 inputs", "以float16输入重算"),
         roundings.inputs_in_float16,
         _ELU | _GATES,
     ),
-    Row(
+    HypothesisRow(
         "is-result",
         Text(
             "selfOrResult was taken for the forward's {taken}; isResult is {asked}",
@@ -65,14 +65,14 @@ TABLE = (
         elu.the_other_flag,
         _ELU,
     ),
-    Row(
+    HypothesisRow(
         "{name}-ignored",
         Text("{name} was ignored", "忽略了{name}"),
         Text("with {name} 1", "以{name}为1重算"),
         elu.without_a_scale,
         _ELU,
     ),
-    Row(
+    HypothesisRow(
         "kernel-not-flipped",
         Text(
             "the kernel was taken in the wrong direction (not flipped, or flipped once too often)",
@@ -82,28 +82,28 @@ TABLE = (
         kernels.turned_round,
         _WEIGHT,
     ),
-    Row(
+    HypothesisRow(
         "transposed-weight",
         Text("input and output channels of weight are exchanged", "weight的输入通道与输出通道互换"),
         Text("with weight transposed", "以转置的weight重算"),
         kernels.transposed,
         _WEIGHT,
     ),
-    Row(
+    HypothesisRow(
         "padding-sign",
         Text("{name} was added where it must be subtracted", "{name}的符号相反"),
         Text("with {name} of the other sign", "以符号相反的{name}重算"),
         padding.times(-1),
         _PADDING,
     ),
-    Row(
+    HypothesisRow(
         "padding-ignored",
         Text("{name} was ignored", "忽略了{name}"),
         Text("with {name} 0", "以{name}为0重算"),
         padding.times(0),
         _PADDING,
     ),
-    Row(
+    HypothesisRow(
         "gate-order",
         Text(
             "the gates in {where} are in the order i, g, f, o; they must be in the order i, f, g, o",
@@ -113,28 +113,28 @@ TABLE = (
         gates.in_the_other_order,
         _GATES,
     ),
-    Row(
+    HypothesisRow(
         "gate-order",
         Text("the lists g and f are exchanged", "列表g与f互换"),
         Text("with g and f exchanged", "以互换的g与f重算"),
         gates.lists_exchanged,
         _GATES,
     ),
-    Row(
+    HypothesisRow(
         "missing-bias",
         Text("the bias of the {direction} direction is missing", "缺少{direction}方向的偏置"),
         Text("without the bias of the {direction} direction", "去掉{direction}方向的偏置重算"),
         parameters.without_bias,
         _PARAMS,
     ),
-    Row(
+    HypothesisRow(
         "transposed-weight",
         Text("{what} {whose}is {done} transposed", "{what}按转置{done}"),
         Text("with {what} transposed", "以转置的{what}重算"),
         parameters.transposed,
         _PARAMS,
     ),
-    Row(
+    HypothesisRow(
         "not-written",
         Text(
             "the output is zero everywhere: it was never written, or its terms were left out",
@@ -143,14 +143,14 @@ TABLE = (
         Text("with zeros", "以全0代替"),
         _zeros,
     ),
-    Row(
+    HypothesisRow(
         "hf32",
         Text("the matrix products were made in HF32", "矩阵乘以HF32进行"),
         Text("with the roundings of HF32", "按HF32的舍入误差"),
         roundings.matmul_in_hf32,
         _PARAMS,
     ),
-    Row(
+    HypothesisRow(
         "{narrow}-partial-sums",
         Text(
             "the sums were added up in {narrow} instead of float32, {between}",
@@ -160,13 +160,13 @@ TABLE = (
         stored.between_parts,
         _WEIGHT,
     ),
-    Row(
+    HypothesisRow(
         "{narrow}-accumulation",
         Text("the sums were accumulated in {narrow} instead of float32", "累加使用了{narrow}而不是float32"),
         Text("with the roundings of {narrow} accumulation", "按{narrow}累加的舍入误差"),
         roundings.narrow_sums,
     ),
-    Row(
+    HypothesisRow(
         "{narrow}-arithmetic",
         Text("each element was computed in {narrow} instead of float32", "逐元素计算使用了{narrow}而不是float32"),
         Text("with the roundings of {narrow} arithmetic", "按{narrow}计算的舍入误差"),
