@@ -109,6 +109,13 @@ def test_recomputation_in_place_and_steps(probe: str, words: tuple[str, ...], tm
     }
 
 
+@pytest.mark.parametrize("model", ["block", "speech"])
+def test_names_of_a_distributed_model(probe: str, model: str, tmp_path: Path) -> None:
+    found = made(probe, tmp_path / "d", model, "--ddp", "--level", "L0")
+    assert (found.exit_code(), found.unjudged) == (exits.RIGHT, []), str(found)
+    assert all(call.name.startswith("Module.module.") for call in found.calls)
+
+
 def test_statistics_alone(probe: str, tmp_path: Path) -> None:
     assert made(probe, tmp_path / "d", "block", "--task", "statistics").exit_code() == exits.BAD_INPUT
 
