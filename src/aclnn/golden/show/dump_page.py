@@ -10,14 +10,17 @@ from aclnn.golden.show import calls
 from aclnn.golden.texts import Text, number
 
 CARDS = 50  # wrong calls with pictures; the table has all of them
-_HEAD = (Text("call", "调用"), Text("result", "结论"), Text("err/allowed", "误差/允许"))
-_REST = (
-    Text("why", "说明"),
-    Text("line", "代码行"),
-    Text("dtype", "类型"),
-    Text("operator", "算子"),
-    Text("shapes", "形状"),
-)
+_HEAD = {  # by the class that gives a column its width: two thousand rows are laid out without measuring each cell
+    "call": Text("call", "调用"),
+    "result": Text("result", "结论"),
+    "ratio": Text("err/allowed", "误差/允许"),
+    "third": calls.BASELINES,
+    "why": Text("why", "说明"),
+    "line": Text("line", "代码行"),
+    "type": Text("dtype", "类型"),
+    "op": Text("operator", "算子"),
+    "shapes": Text("shapes", "形状"),
+}
 _SUMMARY = (
     Text("kind", "种类"),
     Text("right", "正确"),
@@ -72,7 +75,8 @@ def _search() -> str:
 
 def _calls(found: DumpComparison, both: Both) -> str:
     beside = bool(found.beside)
-    head = "".join(f"<th>{both(name)}</th>" for name in (*_HEAD, *((calls.BASELINES,) if beside else ()), *_REST))
+    shown = {key: name for key, name in _HEAD.items() if beside or key != "third"}
+    head = "".join(f'<th class="{key}">{both(name)}</th>' for key, name in shown.items())
     rows = "".join(_row(call, both, beside) for call in found.calls)
     return f'<table class="calls"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
