@@ -61,8 +61,7 @@ def compare(
     call of ours is judged, in order of execution.
     golden: the same kinds; without it the golden is computed, which needs a case or `op` and `arguments`.
     dtype: the row of the standard (float16, bfloat16, float32, hf32); also what bare bytes are.
-    standard: mixed, mere-mare, thousandth, close, cosine, binary, sound or, of a dump beside another, two-baselines;
-    mixed is the default, and for dumps sound.
+    standard: mixed (the default), mere-mare, thousandth, close, cosine, binary, sound (that of dumps), two-baselines.
     shape: of bare bytes. hints: whether to find out why a wrong result is wrong.
     only: the outputs to compare. Without it all are that the call asks for, and one that is missing fails.
     check_golden: whether a golden that the target agrees with is itself held against the reference, which costs time.
@@ -74,8 +73,7 @@ def compare(
     """
     row, element = _row(dtype)
     own, folders = Tolerances(rtol, atol, cap), _dumps(target, golden, op)
-    chosen = _standard(standard, own, bool(folders))
-    _refuse_one_baseline(chosen, also, bool(folders))
+    chosen = _standard(standard, own, also, bool(folders))
     if folders:
         asked = Asked(chosen, row, hints, _one_of(hf32), attributes_from(attributes), own, narrow_sums)
         return compare_dumps(Path(target), folders, asked, work, None if also is None else Path(also))
@@ -85,10 +83,11 @@ def compare(
     return Comparison(chosen, _compared(subjects(target, golden, hand), only, judging))
 
 
-def _standard(name: str | None, own: Tolerances, is_dump: bool) -> Standard:
+def _standard(name: str | None, own: Tolerances, also: Any, is_dump: bool) -> Standard:
     """The standard that was named, or the one that goes with what there is to judge."""
     chosen = standards.find(name or ("sound" if is_dump and not own.any_given else "mixed"))
     own.refuse_others(chosen)
+    _refuse_one_baseline(chosen, also, is_dump)
     return chosen
 
 
