@@ -33,6 +33,7 @@ def main() -> None:
     dtype = DTYPES[asked.dtype]
     kind = MODELS[asked.model]
     model = (kind(inplace=True) if asked.inplace else kind()).to(dtype)
+    model = distributed(model) if asked.ddp else model
     x = inputs(asked.model, dtype)
     debugger = PrecisionDebugger(config_path=str(config))
     for _ in range(asked.steps):
@@ -40,6 +41,12 @@ def main() -> None:
         step(model, x, asked)
         debugger.stop()
         debugger.step()
+
+
+def distributed(model: torch.nn.Module) -> torch.nn.Module:
+    """The model as one process of a group trains it: its modules get a prefix, and its hooks add up gradients."""
+    torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=torch.distributed.HashStore())
+    return torch.nn.parallel.DistributedDataParallel(model)
 
 
 def step(model: torch.nn.Module, x: torch.Tensor, asked: argparse.Namespace) -> None:
@@ -63,6 +70,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--dtype", default="float32", choices=DTYPES)
     parser.add_argument("--checkpoint", action="store_true", help="recompute activations in the backward pass")
     parser.add_argument("--inplace", action="store_true", help="an ELU that overwrites its input")
+    parser.add_argument("--ddp", action="store_true", help="wrap the model in DistributedDataParallel")
     parser.add_argument("--steps", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()

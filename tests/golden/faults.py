@@ -257,29 +257,6 @@ def tbc_padding_sign() -> Fault:
 
 
 @fault
-def conv_forward_padding_sign() -> Fault:
-    run = planted("aclnnConvolution", nd=1, size=12, kernel=3, stride=2, padding=1)
-    x, w, b = (run.given[n].astype(np.float64) for n in ("input", "weight", "bias"))
-    wrong = np.zeros(run.arrays["output"].shape) + b[:, None]
-    for u in range(wrong.shape[2]):
-        for q in range(3):
-            if 2 * u + 1 + q < 12:
-                wrong[:, :, u] += x[:, :, 2 * u + 1 + q] @ w[:, :, q].T
-    return run, {"output": wrong.astype(np.float32)}, "padding-sign"
-
-
-@fault
-def tbc_forward_padding_ignored() -> Fault:
-    run = planted("aclnnConvTbc", time=9, kernel=3, pad=1)
-    x, w, b = (run.given[n].astype(np.float64) for n in ("self", "weight", "bias"))
-    wrong = np.zeros(run.arrays["output"].shape) + b
-    for u in range(len(wrong)):
-        for q in range(min(3, 9 - u)):
-            wrong[u] += x[u + q] @ w[q]
-    return run, {"output": wrong.astype(np.float32)}, "padding-ignored"
-
-
-@fault
 def conv_padding_ignored() -> Fault:
     """The kernel starts at the first element of the input instead of p before it."""
     run = conv(nd=1, size=10, kernel=3, padding=1)
@@ -429,3 +406,36 @@ def conv_bias_not_written() -> Fault:
 def cell_bias_not_written() -> Fault:
     run = cell(product=CPU, dtype=FLOAT32)
     return run, {"gradBiasOut": np.zeros(32, np.float32)}, "not-written"
+
+
+# Partial sums: one matrix product for each picture, added into the result itself
+
+
+def _product_by_picture(run: Planted) -> Wrong:
+    """The gradients of a plain convolution with one tap, or of several along the last axis, by hand."""
+    g, x, w = (run.given[n].astype(np.float32) for n in ("gradOutput", "input", "weight"))
+    taps, dtype = w.shape[-1], run.given["input"].dtype
+    wide = x.shape[-1] - taps + 1
+    grad_x = np.zeros(x.shape, dtype)
+    for q in range(taps):
+        part = np.einsum("nohw,oc->nchw", g, w[:, :, 0, q]).astype(dtype)
+        grad_x[..., q : q + wide] = grad_x[..., q : q + wide] + part
+    grad_w, grad_b = np.zeros(w.shape, dtype), np.zeros(len(w), dtype)
+    for n in range(len(g)):
+        for q in range(taps):
+            one = np.einsum("ohw,chw->oc", g[n], x[n, ..., q : q + wide], dtype=np.float32)
+            grad_w[:, :, 0, q] = (grad_w[:, :, 0, q].astype(np.float32) + one).astype(dtype)
+        grad_b = grad_b + g[n].sum(axis=(1, 2)).astype(dtype)
+    return {"gradInput": grad_x, "gradWeight": grad_w, "gradBias": grad_b}
+
+
+@fault
+def conv_float16_partial_sums() -> Fault:
+    run = conv(batch=9, kernel=(1, 5), size=(5, 9), padding=0, dtype=FLOAT16)
+    return run, _product_by_picture(run), "float16-partial-sums"
+
+
+@fault
+def conv_bfloat16_partial_sums() -> Fault:
+    run = conv(batch=9, kernel=(1, 5), size=(5, 9), padding=0, dtype=BFLOAT16)
+    return run, _product_by_picture(run), "bfloat16-partial-sums"

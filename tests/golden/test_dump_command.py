@@ -16,10 +16,11 @@ import pytest
 import aclnn
 from aclnn.golden.result import DumpComparison
 from aclnn.golden.show import page, terminal
-from aclnn.golden.steps import Work
+from aclnn.golden.steps import SharedWork
 from tests.cli.test_cli import Ended
 from tests.cli.test_cli import aclnn as run
 from tests.golden.dumping import DumpWriter, save
+from tests.golden.faults import FAULTS
 from tests.golden.large_dump import write as write_large
 
 WRONG = "Functional.conv2d.1.forward"
@@ -67,7 +68,7 @@ def test_parts_are_put_together_and_a_missing_one_is_said(dump: Path, tmp_path: 
     whole = aclnn.compare(dump)
     parts = []
     for n in (1, 2, 3):
-        found = aclnn.compare(dump, work=Work(shard=(n, 3)))
+        found = aclnn.compare(dump, work=SharedWork(shard=(n, 3)))
         parts += found.save(tmp_path / f"{n}.json")
     joined = command("--join", tmp_path, "-o", tmp_path / "all.csv", "-o", tmp_path / "all.html")
     assert joined.returncode == 1, joined.stderr
@@ -105,7 +106,7 @@ def _rounded(row: list[str]) -> list[str]:
 
 
 def test_processes_find_the_same(dump: Path, tmp_path: Path) -> None:
-    one, two = aclnn.compare(dump), aclnn.compare(dump, work=Work(jobs=2))
+    one, two = aclnn.compare(dump), aclnn.compare(dump, work=SharedWork(jobs=2))
     for name, found in (("one", one), ("two", two)):
         found.save(tmp_path / f"{name}.csv")
     assert (tmp_path / "one.csv").read_text() == (tmp_path / "two.csv").read_text()
@@ -113,7 +114,7 @@ def test_processes_find_the_same(dump: Path, tmp_path: Path) -> None:
 
 def test_a_third_party_stands_beside(dump: Path, tmp_path: Path) -> None:
     found = aclnn.compare(dump, also=dump)
-    assert all(r.also is not None and r.also.rmse == r.measured.rmse for r in found.compared if r.measured)
+    assert all(r.also is not None and r.also.third.rmse == r.measured.rmse for r in found.compared if r.measured)
     (path,) = found.save(tmp_path / "r.csv")
     with path.open(newline="") as file:
         assert all(row["also_rmse"] == row["rmse"] for row in csv.DictReader(file))
@@ -121,7 +122,7 @@ def test_a_third_party_stands_beside(dump: Path, tmp_path: Path) -> None:
 
 def test_progress_is_told_to_the_end_and_wrong_calls_as_they_are_found(dump: Path) -> None:
     seen: list[tuple[str, float]] = []
-    aclnn.compare(dump, work=Work(told=lambda judgement, part: seen.append((judgement.unit, part))))
+    aclnn.compare(dump, work=SharedWork(told=lambda judgement, part: seen.append((judgement.unit, part))))
     assert len(seen) == 8
     assert [part for _, part in seen] == sorted(part for _, part in seen)
     assert seen[-1][1] == pytest.approx(1.0)
@@ -168,3 +169,26 @@ def test_memory_does_not_grow_with_the_dump(tmp_path: Path) -> None:
         count, wrong, sizes[calls] = map(int, ended.stdout.split())
         assert (count, wrong) == (calls, 3), ended.stderr
     assert sizes[200] < sizes[20] + 150  # MB
+
+
+def test_sums_of_16_bits_are_wrong_unless_they_are_allowed(tmp_path: Path) -> None:
+    """The strict verdict stands, with its reason; what is allowed is still held to the same bound."""
+    run, wrong, _ = FAULTS["conv_bfloat16_partial_sums"]()
+    w = DumpWriter(tmp_path)
+    given = [run.given[name] for name in ("input", "weight")]
+    y = w.draw(*run.given["gradOutput"].shape, dtype=given[0].dtype)
+    w.function("Functional.conv2d.0", [*given, w.draw(6, dtype=given[0].dtype)], y, run.given["gradOutput"],
+               [wrong[name] for name in ("gradInput", "gradWeight", "gradBias")])  # fmt: skip
+    del w.forwards["Functional.conv2d.0.forward"]["output"][0]["data_name"]
+    strict = command("-tp", w.finish())
+    assert strict.returncode == 1
+    assert "the sums were added up in bfloat16 instead of float32, tap by tap" in strict.stdout
+    allowed = command("-tp", tmp_path, "--narrow-sums")
+    assert allowed.returncode == 0, allowed.stdout
+    assert "right as sums of bfloat16, added up" in allowed.stdout
+    off = wrong["gradInput"].copy()
+    off[0, 2] = (off[0, 2].astype(np.float32) * 1.02).astype(off.dtype)
+    save(tmp_path / "dump_tensor_data" / "Functional.conv2d.0.backward.output.0.pt", off)
+    found = command("-tp", tmp_path, "--narrow-sums")
+    assert found.returncode == 1
+    assert "gradInput" in found.stdout

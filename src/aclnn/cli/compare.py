@@ -22,16 +22,14 @@ from aclnn.golden.judge.standards import STANDARDS
 from aclnn.golden.result import Comparison, DumpComparison
 from aclnn.golden.show.files import MissingPackageError, check_suffix
 from aclnn.golden.show.terminal import WIDTH, as_text, render
-from aclnn.golden.steps import Work, parsed_shard
+from aclnn.golden.steps import SharedWork, parsed_shard
 
 
 def _option(*names: str, text: str, **more: Any) -> Any:
     return typer.Option(*names, help=text, **more)
 
 
-Target = Annotated[
-    Path | None, _option("-tp", "--target", text="A case file, a dump, a folder of cases, or a table of targets.")
-]
+Target = Annotated[Path | None, _option("-tp", "--target", text="A case file, a dump, or a folder of cases.")]
 Golden = Annotated[
     Path | None, _option("-gp", "--golden", text="A golden to compare with; without it one is computed.")
 ]
@@ -69,8 +67,11 @@ Maps = Annotated[
     ),
 ]
 Hf32 = Annotated[str, _option(text="Of a dump: whether float32 may be HF32: auto, yes or no.")]
+NarrowSums = Annotated[
+    bool, _option("--narrow-sums", text="Of a dump: convolutions of 16 bits may add up in 16 bits, as on some CPUs.")
+]
 Attributes = Annotated[Path | None, _option(text="Of a dump: a JSON file with what it does not say of modules.")]
-Also = Annotated[Path | None, _option(text="Of a dump: a third party's dump to stand beside it.")]
+Also = Annotated[Path | None, _option(text="Of a dump: a third party's dump beside it; see two-baselines.")]
 Jobs = Annotated[int, _option("-j", "--jobs", text="Of a dump: processes that share its calls.", min=1)]
 Shard = Annotated[str, _option(text="Of a dump: only a part of its calls, such as 2/8.")]
 Join = Annotated[
@@ -99,6 +100,7 @@ def compare(
     check_golden: CheckGolden = False,
     map_: Maps = None,
     hf32: Hf32 = "auto",
+    narrow_sums: NarrowSums = False,
     attributes: Attributes = None,
     also: Also = None,
     jobs: Jobs = 1,
@@ -119,8 +121,9 @@ def compare(
     given |= {"shape": None if shape is None else _sizes(shape), "hints": hints, "only": only or None}
     given |= {"rtol": _limits("rtol", rtol), "atol": _limits("atol", atol), "cap": _limits("cap", cap)}
     given |= {"files": _files(map_), "check_golden": check_golden, "hf32": hf32, "attributes": attributes, "also": also}
+    given["narrow_sums"] = narrow_sums
     with told(lang) as tell:
-        work = Work(jobs, parsed_shard(shard), tell)
+        work = SharedWork(jobs, parsed_shard(shard), tell)
         found = join_(join) if join else compare_(target, golden, dtype, standard, work=work, **given)
     written = _written(found, out or [], lang)
     _show(found, lang)

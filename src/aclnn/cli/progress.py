@@ -12,7 +12,7 @@ from aclnn.base.text import visible
 from aclnn.cli.describe import Lang
 from aclnn.cli.screen import complain, errors
 from aclnn.golden.dumps import Judgement
-from aclnn.golden.result import ERROR, FAIL, miss_sentence
+from aclnn.golden.result import ERROR, FAIL, broken_criterion, miss_sentence
 from aclnn.golden.steps import Told
 
 _EVERY = 30.0  # seconds between lines in a log
@@ -56,7 +56,7 @@ def _in_a_log(lang: Lang) -> Told:
 def _wrong(judgement: Judgement, lang: Lang) -> Iterator[str]:
     for report in judgement.reports:
         if report.status in (FAIL, ERROR):
-            said = miss_sentence(report) or report.why
+            said = miss_sentence(report) or report.why or broken_criterion(report)
             place = f" ({report.line})" if report.line else ""
             word = "错误" if lang is Lang.zh else "wrong"
             yield visible(f"{word}: {report.label}{place}: {said.say(lang.value) if said else ''}")

@@ -147,6 +147,14 @@ def _standards(lang: str) -> Table:
     return head, [(f"`{s.name}`", s.asks.say(lang), s.source.say(lang), s.since) for s in STANDARDS.values()]
 
 
+def _numbers(lang: str) -> Table:
+    """The numbers in force, as reports print them."""
+    by_type = [s for s in STANDARDS.values() if "any" not in s.rows]
+    rows = tuple(dict.fromkeys(row for s in by_type for row in s.rows))
+    head = ({"en": "type", "zh": "类型"}[lang], *(f"`{s.name}`" for s in by_type))
+    return head, [(f"`{row}`", *(s.rule(row).said if row in s.rows else "—" for s in by_type)) for row in rows]
+
+
 _PARTS: dict[str, Callable[[str, str], str]] = {
     "support": lambda what, lang: markdown(tables.support(lang)),
     "operators": _operators,
@@ -159,4 +167,5 @@ _PARTS: dict[str, Callable[[str, str], str]] = {
     "clients": lambda what, lang: markdown(clients.needs(lang)),
     "functions": lambda what, lang: markdown(names.exported_functions(lang)),
     "standards": lambda what, lang: markdown(_standards(lang)),
+    "numbers": lambda what, lang: markdown(_numbers(lang)),
 }

@@ -15,9 +15,9 @@ from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, invalid, ours
 from aclnn.golden.dumps import AUTO, NO, YES, Asked
 from aclnn.golden.judge import standards
-from aclnn.golden.judge.blocks import Pair
+from aclnn.golden.judge.blocks import TargetPair
 from aclnn.golden.judge.sound import Truth, truths
-from aclnn.golden.judge.standards import Limit, Standard, Tolerances
+from aclnn.golden.judge.standards import TWO_BASELINES, Limit, Standard, Tolerances
 from aclnn.golden.outputs import explain_outputs, judge_output
 from aclnn.golden.read import containers
 from aclnn.golden.read.kernels import maps_from
@@ -25,10 +25,10 @@ from aclnn.golden.read.load import Hand, Subject, subjects
 from aclnn.golden.read.msprobe.attributes import attributes_from
 from aclnn.golden.read.msprobe.dump import find
 from aclnn.golden.result import ERROR, FAIL, PASS, SKIPPED, Comparison, OutputReport
-from aclnn.golden.steps import Work, compare_dumps
+from aclnn.golden.steps import SharedWork, compare_dumps
 from aclnn.golden.texts import Text
 
-ONE_AFTER_ANOTHER = Work()
+ONE_AFTER_ANOTHER = SharedWork()
 _NAN_FOR_INF = ("Lstm", "ThnnFusedLstmCell")  # whose documents say that Inf in gives NaN out
 
 
@@ -50,30 +50,32 @@ def compare(
     check_golden: bool = False,
     files: Any = None,
     hf32: str = AUTO,
+    narrow_sums: bool = False,
     attributes: Any = None,
     also: str | Path | None = None,
-    work: Work = ONE_AFTER_ANOTHER,
+    work: SharedWork = ONE_AFTER_ANOTHER,
 ) -> Comparison:
     """Compares a target with a golden, or with the float64 reference of its own inputs.
 
-    target: a case file, a folder of case files, a dump of msprobe, a table of cases (paths), an array, or arrays by
-    name. Of a dump every call of ours is judged, in order of execution.
+    target: a case file, a folder of case files, a dump of msprobe (paths), an array, or arrays by name. Of a dump every
+    call of ours is judged, in order of execution.
     golden: the same kinds; without it the golden is computed, which needs a case or `op` and `arguments`.
     dtype: the row of the standard (float16, bfloat16, float32, hf32); also what bare bytes are.
-    standard: mixed, mere-mare, thousandth, close, cosine, binary or sound; mixed is the default, and for dumps sound.
+    standard: mixed (the default), mere-mare, thousandth, close, cosine, binary, sound (that of dumps), two-baselines.
     shape: of bare bytes. hints: whether to find out why a wrong result is wrong.
     only: the outputs to compare. Without it all are that the call asks for, and one that is missing fails.
     check_golden: whether a golden that the target agrees with is itself held against the reference, which costs time.
     files: of a dump of kernels, which file is which argument ({"input.0": "gradOutput"}), or a JSON file of it.
     rtol, atol, cap: in place of those of mixed, one number or numbers by the names of outputs.
-    Of dumps alone: hf32 ("auto": where float32 does not explain a convolution, "yes", "no"), attributes (what a dump
-    does not say of modules, by name, or a file of it), also (a third party's dump), work (processes, shards, progress).
+    Of dumps alone: hf32 ("auto": where float32 does not explain a convolution, "yes", "no"), narrow_sums (whether
+    convolutions of 16 bits may store partial sums in 16 bits), attributes (what a dump does not say of modules, by
+    name, or a file of it), also (a third party's dump), work (processes, shards, progress).
     """
     row, element = _row(dtype)
     own, folders = Tolerances(rtol, atol, cap), _dumps(target, golden, op)
-    chosen = _standard(standard, own, bool(folders))
+    chosen = _standard(standard, own, also, bool(folders))
     if folders:
-        asked = Asked(chosen, row, hints, _one_of(hf32), attributes_from(attributes), own)
+        asked = Asked(chosen, row, hints, _one_of(hf32), attributes_from(attributes), own, narrow_sums)
         return compare_dumps(Path(target), folders, asked, work, None if also is None else Path(also))
     maps = maps_from(files, op, arguments or {})
     hand = Hand(op, arguments or {}, product, element, None if shape is None else tuple(shape), maps)
@@ -81,11 +83,19 @@ def compare(
     return Comparison(chosen, _compared(subjects(target, golden, hand), only, judging))
 
 
-def _standard(name: str | None, own: Tolerances, is_dump: bool) -> Standard:
+def _standard(name: str | None, own: Tolerances, also: Any, is_dump: bool) -> Standard:
     """The standard that was named, or the one that goes with what there is to judge."""
     chosen = standards.find(name or ("sound" if is_dump and not own.any_given else "mixed"))
     own.refuse_others(chosen)
+    _refuse_one_baseline(chosen, also, is_dump)
     return chosen
+
+
+def _refuse_one_baseline(standard: Standard, also: Any, is_dump: bool) -> None:
+    if also is not None and not is_dump:
+        raise invalid(f"also is {also}; a third party's result stands beside a dump alone.", "also")
+    if standard.name == TWO_BASELINES and also is None:
+        raise invalid(f"{TWO_BASELINES} needs a third party's dump beside the target's: name it with also.", "also")
 
 
 def _compared(found: Iterator[Subject], only: Sequence[str] | None, judging: Judging) -> list[OutputReport]:
@@ -200,7 +210,7 @@ def _expected(subject: Subject) -> dict[str, Truth]:
 
 def _pair(
     subject: Subject, name: str, target: Array | None, expected: Mapping[str, Truth], report: OutputReport
-) -> Pair | None:
+) -> TargetPair | None:
     """What an output is compared with; None, with the reason in its report, where there is nothing to compare."""
     if target is None:
         if subject.case is None or name in expected:
@@ -216,7 +226,7 @@ def _pair(
         report.notes = (Text(f"{missing.en}: it was computed", f"{missing.zh}，由本工具计算"),)
     report.golden = "computed" if golden is None else "given"
     boundary = subject.case is not None and subject.case.op.family in _NAN_FOR_INF
-    return Pair(target, containers.known_dtype(target, name), golden, expected.get(name), boundary)
+    return TargetPair(target, containers.known_dtype(target, name), golden, expected.get(name), boundary)
 
 
 def _unasked(subject: Subject, name: str) -> OutputReport:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from aclnn import ops
 from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.rounding import USE_HF32
 from aclnn.base.status import AclnnError, ours, reason
-from aclnn.golden.judge.blocks import Pair
+from aclnn.golden.judge.blocks import TargetPair
 from aclnn.golden.judge.expected import bound_case, expected, stored_as
 from aclnn.golden.judge.sound import Truth
 from aclnn.golden.judge.standards import Standard, Tolerances
@@ -20,12 +20,13 @@ from aclnn.golden.outputs import explain_outputs, judge_output
 from aclnn.golden.read import containers
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.read.msprobe import convolution, elu, lstm, shared
-from aclnn.golden.read.msprobe.arguments import NARROW, Prepared, Recurrence
+from aclnn.golden.read.msprobe.arguments import NARROW, PreparedCall, Recurrence
 from aclnn.golden.read.msprobe.attributes import attributes_beside
-from aclnn.golden.read.msprobe.calls import FORWARD, PARAMETERS, Call, Unit, Unjudged, units
+from aclnn.golden.read.msprobe.calls import FORWARD, PARAMETERS, RecordedCall, Unit, Unjudged, units
 from aclnn.golden.read.msprobe.dump import Dump, Recorded
 from aclnn.golden.result import ERROR, SKIPPED, OutputReport
 from aclnn.golden.texts import Text
+from aclnn.golden.why.hypotheses import stored
 
 AUTO, YES, NO = "auto", "yes", "no"
 
@@ -40,6 +41,7 @@ class Asked:
     hf32: str = AUTO  # whether float32 may be computed in HF32: only if float32 does not explain it, always, never
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of modules, by name
     tolerances: Tolerances = field(default_factory=Tolerances)
+    narrow_sums: bool = False  # whether convolutions of 16 bits may store partial sums in 16 bits
 
 
 @dataclass
@@ -83,7 +85,7 @@ class Judge:
             found.explain()
         return Judgement(unit.name, found.reports, prepared.inputs, prepared.outputs)
 
-    def _understood(self, unit: Unit) -> Prepared:
+    def _understood(self, unit: Unit) -> PreparedCall:
         """An entry that others wrote may hold anything; what makes no sense is a reason, no failure of ours."""
         try:
             return self._prepared(unit)
@@ -93,7 +95,7 @@ class Judge:
             said = reason(error)
             raise Unjudged(f"its entry cannot be understood: {said}", f"无法理解该条目：{said}") from None
 
-    def _prepared(self, unit: Unit) -> Prepared:
+    def _prepared(self, unit: Unit) -> PreparedCall:
         attributes = dict(self.said_of(unit.call))
         if not unit.call.kind.startswith("LSTM"):
             make = elu.prepared if unit.call.kind.lower().endswith("elu") else convolution.prepared
@@ -108,7 +110,7 @@ class Judge:
             return shared.parameters_of_lstm(unit, [self._right_reading(call) for call in unit.siblings])
         return lstm.backward(self._right_reading(unit.call))
 
-    def said_of(self, call: Call) -> Mapping[str, Any]:
+    def said_of(self, call: RecordedCall) -> Mapping[str, Any]:
         """What the attributes file says of a module: by its name, with or without what wrappers put before it."""
         if not call.is_module:
             return {}
@@ -117,7 +119,7 @@ class Judge:
         found = (self.attributes.get(".".join(names[i:])) for i in range(len(names)))
         return next((said for said in found if said is not None), {})
 
-    def reading(self, call: Call) -> tuple[lstm.Reading, bool]:
+    def reading(self, call: RecordedCall) -> tuple[lstm.Reading, bool]:
         """How a call of an LSTM is to be read, and whether its forward is right so."""
         if call.name not in self._readings:
             self._readings[call.name] = self._read(lstm.readings(call, self.said_of(call), self.narrow))
@@ -134,7 +136,7 @@ class Judge:
             )
         return candidates[0], False
 
-    def _right_reading(self, call: Call) -> lstm.Reading:
+    def _right_reading(self, call: RecordedCall) -> lstm.Reading:
         reading, right = self.reading(call)
         if not right:
             raise Unjudged(
@@ -143,7 +145,7 @@ class Judge:
             )
         return reading
 
-    def _refuse_doubt(self, unit: Unit, prepared: Prepared) -> None:
+    def _refuse_doubt(self, unit: Unit, prepared: PreparedCall) -> None:
         """The first layer is before any dropout: if that is right, dropout explains the rest."""
         behind = prepared.behind
         assert isinstance(behind, Recurrence)
@@ -156,15 +158,17 @@ class Judge:
         if bool((first <= 1).all()):
             raise Unjudged(prepared.doubt.en, prepared.doubt.zh)
 
-    def measured(self, name: str, prepared: Prepared) -> _Measured:
+    def measured(self, name: str, prepared: PreparedCall) -> _Measured:
         """The outputs, read the other way if there is one and it explains them alone."""
         found = self._in_either_precision(name, prepared)
+        if self.asked.narrow_sums:
+            self._allow_narrow_sums(found)
         if prepared.other is None or _all_sound(found.reports):
             return found
         other = self._in_either_precision(name, prepared.other)
         return other if _all_sound(other.reports) else found
 
-    def _in_either_precision(self, name: str, prepared: Prepared) -> _Measured:
+    def _in_either_precision(self, name: str, prepared: PreparedCall) -> _Measured:
         """The outputs judged as float32, or where that does not explain them as HF32."""
         op = ops.find(prepared.op)
         may = "cubeMathType" in op.by_name and self.asked.hf32 != NO and _is_float32(prepared)
@@ -181,7 +185,27 @@ class Judge:
             report.notes += (said,)
         return other
 
-    def _measured(self, name: str, prepared: Prepared, changed: Mapping[str, Any]) -> _Measured:
+    def _allow_narrow_sums(self, found: _Measured) -> None:
+        """Judges wrong outputs of 16 bits again, beside what partial sums of 16 bits make: to the same bound."""
+        for n, report in enumerate(found.reports):
+            pair = found.pairs.get(report.output)
+            made = stored.made(found.case, report.output) if report.sound is False else None
+            if made is None or pair is None or pair.truth is None:
+                continue
+            other = replace(report, notes=found.prepared.notes, places=(), slice=None)
+            beside = replace(pair, truth=pair.truth._replace(exact=made.values))
+            self._judge_output(other, beside, found.case)
+            if other.sound:
+                en = f"right as sums of {made.dtype}, added up {made.between.en}, not as sums of float32"
+                zh = f"按{made.dtype}{made.between.zh}累加正确，按float32累加不正确"
+                other.notes += (Text(en, zh),)
+                found.reports[n] = other
+
+    def _judge_output(self, report: OutputReport, pair: TargetPair, case: LoadedCase) -> None:
+        standard = self.asked.tolerances.applied(self.asked.standard, report.output)
+        judge_output(report, pair, standard, self.asked.row or _narrow_row(pair), case)
+
+    def _measured(self, name: str, prepared: PreparedCall, changed: Mapping[str, Any]) -> _Measured:
         case = bound_case(ops.find(prepared.op), prepared, changed)
         truths = expected(case, prepared)
         found = _Measured(case, prepared)
@@ -192,8 +216,7 @@ class Judge:
             else:
                 pair = _pair(output, target, truths)
                 found.pairs[output] = pair
-                standard = self.asked.tolerances.applied(self.asked.standard, output)
-                judge_output(report, pair, standard, self.asked.row or _narrow_row(pair), case)
+                self._judge_output(report, pair, case)
                 report.notes += prepared.notes
             if report.why is not None or report.measured is not None:
                 found.reports.append(report)
@@ -203,9 +226,9 @@ class Judge:
 @dataclass
 class _Measured:
     case: LoadedCase
-    prepared: Prepared
+    prepared: PreparedCall
     reports: list[OutputReport] = field(default_factory=list)
-    pairs: dict[str, Pair] = field(default_factory=dict)
+    pairs: dict[str, TargetPair] = field(default_factory=dict)
 
     def explain(self) -> None:
         """Why what is wrong is wrong; a sum of several calls has no cause of its own."""
@@ -214,7 +237,7 @@ class _Measured:
             explain_outputs(self.case, self.reports, self.pairs)
 
 
-def _pair(output: str, target: Any, truths: Mapping[str, Truth]) -> Pair:
+def _pair(output: str, target: Any, truths: Mapping[str, Truth]) -> TargetPair:
     truth = truths[output]
     dtype = containers.known_dtype(target, output)
     if target.shape != truth.exact.shape:
@@ -222,10 +245,10 @@ def _pair(output: str, target: Any, truths: Mapping[str, Truth]) -> Pair:
         raise Unjudged(
             f"{output} has shape {shapes}", f"{output}的形状为{list(target.shape)}，应为{list(truth.exact.shape)}"
         )
-    return Pair(target, dtype, None, stored_as(truth, dtype))
+    return TargetPair(target, dtype, None, stored_as(truth, dtype))
 
 
-def _narrow_row(pair: Pair) -> str | None:
+def _narrow_row(pair: TargetPair) -> str | None:
     """The row of what a result was computed in, where autocast widened it again."""
     roundings = pair.truth.precision.roundings if pair.truth is not None else ()
     narrow = [d.name for d in roundings if d in NARROW and d is not pair.dtype]
@@ -245,7 +268,7 @@ def _all_sound(reports: list[OutputReport]) -> bool:
     return bool(judged) and all(r.sound is not False for r in judged)
 
 
-def _is_float32(prepared: Prepared) -> bool:
+def _is_float32(prepared: PreparedCall) -> bool:
     arrays = [v for v in prepared.given.values() if isinstance(v, np.ndarray)]
     return all(a.dtype == FLOAT32.numpy for a in arrays)
 

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from aclnn.base.status import invalid
+from aclnn.golden.inherits import link
 from aclnn.golden.judge import standards
+from aclnn.golden.judge.baselines import Beside, Errors
 from aclnn.golden.judge.blocks import Miss
 from aclnn.golden.judge.metrics import Measured
-from aclnn.golden.judge.standards import Criterion, Rule
+from aclnn.golden.judge.standards import Criterion, StandardRule
 from aclnn.golden.read import gate
 from aclnn.golden.result import STATUS, DumpComparison, OutputReport
 from aclnn.golden.texts import Text
@@ -35,6 +37,7 @@ def join(paths: Sequence[Path]) -> DumpComparison:
     for file, told in found:
         with gate.refusals(file):
             reports += [_report(output) for output in told["outputs"]]
+    link(reports)
     return DumpComparison(standards.find(names.pop()), reports, str(found[0][1].get("dump", "")))
 
 
@@ -86,9 +89,15 @@ def _report(told: dict[str, Any]) -> OutputReport:
     report.places, report.notes = (tuple(map(_text, told[name])) for name in ("places", "notes"))
     report.hints = tuple(Hint(str(h["key"]), _text(h["says"]), _text(h["proof"])) for h in told["hints"])
     report.kind, report.order, report.line = str(told["call"]), int(told["order"]), str(told["line"])
-    report.code_line, report.inherits = str(told.get("code_line", "")), str(told["inherits"])
+    report.code_line, report.content = str(told.get("code_line", "")), str(told.get("content", ""))
+    report.reads = tuple(map(str, told.get("reads", ())))
+    if told.get("two_baselines"):
+        each = (tuple(float(told[f"{which}_{key}"]) for key in Errors._fields) for which in ("also", "ratio"))
+        report.also = Beside(*(Errors(*numbers) for numbers in each))
     if told["elements"] != "":
-        report.rule = Rule(str(told["standard"]), str(told["row"]), 0.0, 0.0, lambda s: (), str(told["tolerances"]))
+        report.rule = StandardRule(
+            str(told["standard"]), str(told["row"]), 0.0, 0.0, lambda s: (), str(told["tolerances"])
+        )
         report.measured = _measured(told, report.shape)
     return report
 

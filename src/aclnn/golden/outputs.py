@@ -9,7 +9,7 @@ import numpy as np
 from aclnn.base.dtype import FLOAT32, FLOAT64
 from aclnn.base.rounding import ALLOW_DOWN_PRECISION, USE_HF32
 from aclnn.base.status import invalid
-from aclnn.golden.judge.blocks import Pair
+from aclnn.golden.judge.blocks import TargetPair
 from aclnn.golden.judge.metrics import Measured, measure
 from aclnn.golden.judge.slices import worst_slice
 from aclnn.golden.judge.standards import Standard
@@ -22,7 +22,7 @@ from aclnn.golden.why.places import map_of, where
 
 
 def judge_output(
-    report: OutputReport, pair: Pair, standard: Standard, row: str | None, case: LoadedCase | None
+    report: OutputReport, pair: TargetPair, standard: Standard, row: str | None, case: LoadedCase | None
 ) -> None:
     places = map_of(case, report.output, pair.target.shape)
     report.dtype, report.shape, report.axes = pair.dtype.name, pair.target.shape, places.axes
@@ -41,7 +41,7 @@ def judge_output(
     report.notes += tuple(_notes(report, pair))
 
 
-def _natural_row(report: OutputReport, pair: Pair, case: LoadedCase | None, standard: Standard) -> str:
+def _natural_row(report: OutputReport, pair: TargetPair, case: LoadedCase | None, standard: Standard) -> str:
     """The element type, or HF32 where the operator is asked to round its inputs so; float32 serves float64 too."""
     if case is not None and "cubeMathType" in case.op.by_name and report.output != "gradBias":
         rounds = case.call["cubeMathType"] in (ALLOW_DOWN_PRECISION, USE_HF32)
@@ -51,14 +51,14 @@ def _natural_row(report: OutputReport, pair: Pair, case: LoadedCase | None, stan
     return "float32" if pair.dtype is FLOAT64 and not has_row else pair.dtype.name
 
 
-def _is_sound(found: Measured, pair: Pair) -> bool | None:
+def _is_sound(found: Measured, pair: TargetPair) -> bool | None:
     """Against a golden from a file, misses may still be rounding: only NaN and Inf are certain there."""
     if not found.misses:
         return True
     return None if pair.truth is None and not found.special_misses else False
 
 
-def _refuse_a_golden_of_nan(report: OutputReport, found: Measured, pair: Pair) -> None:
+def _refuse_a_golden_of_nan(report: OutputReport, found: Measured, pair: TargetPair) -> None:
     """A golden of NaN alone was never written; unless the inputs ask for it, nothing can be told by it."""
     if pair.golden is None or found.count < 2 or found.nan_golden < found.count:
         return
@@ -67,7 +67,7 @@ def _refuse_a_golden_of_nan(report: OutputReport, found: Measured, pair: Pair) -
         report.why = Text("every element of the golden is NaN", "标杆数据全为NaN")
 
 
-def _notes(report: OutputReport, pair: Pair) -> Iterator[Text]:
+def _notes(report: OutputReport, pair: TargetPair) -> Iterator[Text]:
     found = report.measured
     assert found is not None
     if found.special_misses and found.nan_target == found.count:
@@ -97,7 +97,7 @@ def _notes(report: OutputReport, pair: Pair) -> Iterator[Text]:
             )
 
 
-def explain_outputs(case: LoadedCase, reports: list[OutputReport], pairs: Mapping[str, Pair]) -> None:
+def explain_outputs(case: LoadedCase, reports: list[OutputReport], pairs: Mapping[str, TargetPair]) -> None:
     wrong = {
         r.output: Wrong(pairs[r.output].target, r.measured.misses, bool(r.places))
         for r in reports

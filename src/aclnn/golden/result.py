@@ -10,10 +10,11 @@ import numpy as np
 
 from aclnn.base.text import visible
 from aclnn.golden import exits
+from aclnn.golden.judge.baselines import Beside, in_force
 from aclnn.golden.judge.blocks import Miss
 from aclnn.golden.judge.metrics import Measured
 from aclnn.golden.judge.slices import Slice
-from aclnn.golden.judge.standards import Criterion, Rule, Standard
+from aclnn.golden.judge.standards import TWO_BASELINES, Criterion, Standard, StandardRule
 from aclnn.golden.texts import Text, many, percent
 from aclnn.golden.why.explain import Hint
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
+WHOLE = (1, 1)  # a dump that is not cut into parts
+ORDERS = 10**7  # of several dumps each has as many places in the order of execution
 STATUS = {
     PASS: Text("pass", "通过"),
     FAIL: Text("fail", "不通过"),
@@ -40,7 +43,7 @@ class OutputReport:
     operator: str | None = None
     dtype: str = ""
     shape: tuple[int, ...] = ()
-    rule: Rule | None = None
+    rule: StandardRule | None = None
     criteria: tuple[Criterion, ...] = ()
     measured: Measured | None = None
     golden: str = "computed"
@@ -56,7 +59,9 @@ class OutputReport:
     line: str = ""  # … the user's line that made it …
     code_line: str = ""
     inherits: str = ""  # … the earlier call whose wrong output it reads …
-    also: Measured | None = None  # … and how far a third party's result is from what it must be
+    reads: tuple[str, ...] = ()  # … by which it is known: digests of what it reads …
+    content: str = ""  # … and of this output, if it is wrong …
+    also: Beside | None = None  # … and how far a third party's result is from what it must be
 
     def __post_init__(self) -> None:
         self.case, self.output = visible(self.case), visible(self.output)  # names that others chose
@@ -211,7 +216,7 @@ class DumpComparison(Comparison):
     """The calls of a dump: the wrong ones first, all in order of execution."""
 
     source: str = ""
-    shard: tuple[int, int] = (1, 1)  # which part of how many
+    shard: tuple[int, int] = WHOLE  # which part of how many
 
     def __post_init__(self) -> None:
         wrong = {r.case for r in self.reports if r.status in (FAIL, ERROR)}
@@ -219,7 +224,7 @@ class DumpComparison(Comparison):
 
     def exit_code(self, strict: bool = False) -> int:
         """As of any comparison; a part of a dump that fell out empty is right."""
-        return exits.RIGHT if not self.reports and self.shard != (1, 1) else super().exit_code(strict)
+        return exits.RIGHT if not self.reports and self.shard != WHOLE else super().exit_code(strict)
 
     @property
     def calls(self) -> list[CallRow]:
@@ -227,6 +232,16 @@ class DumpComparison(Comparison):
         for report in self.reports:
             rows.setdefault(report.case, []).append(report)
         return [CallRow(name, tuple(found)) for name, found in rows.items()]
+
+    @property
+    def beside(self) -> list[OutputReport]:
+        """The outputs beside which a third party's stand."""
+        return [r for r in self.reports if r.also is not None]
+
+    @property
+    def in_force(self) -> list[tuple[str, str]]:
+        numbers = super().in_force
+        return [*numbers, in_force()] if self.beside and self.standard.name != TWO_BASELINES else numbers
 
     @property
     def wrong(self) -> list[CallRow]:
@@ -251,6 +266,11 @@ def miss_sentence(report: OutputReport) -> Text | None:
     )
 
 
+def broken_criterion(report: OutputReport) -> Text | None:
+    """The first thing that a standard asks and an output does not have."""
+    return next((c.text for c in report.criteria if not c.holds), None)
+
+
 def disagreement(report: OutputReport) -> Text | None:
     """The sentence for where the standard and the sound bound part."""
     found, rule = report.measured, report.rule
@@ -266,7 +286,7 @@ def disagreement(report: OutputReport) -> Text | None:
     return None
 
 
-def _fails_though_sound(found: Measured, rule: Rule, report: OutputReport) -> Text:
+def _fails_though_sound(found: Measured, rule: StandardRule, report: OutputReport) -> Text:
     outside = found.count - found.in_tolerance
     if not outside:
         broken = next(c.text for c in report.criteria if not c.holds)

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aclnn.base.status import AclnnError, invalid
+from aclnn.base.status import invalid
 from aclnn.golden.dumps import Asked, Judge, Judgement
+from aclnn.golden.inherits import link, note_contents
 from aclnn.golden.judge import standards
-from aclnn.golden.judge.standards import Criterion, Summary
+from aclnn.golden.judge.baselines import beside
+from aclnn.golden.judge.metrics import Measured
+from aclnn.golden.judge.standards import TWO_BASELINES, Criterion, Summary
 from aclnn.golden.read.msprobe import dump as dumps
-from aclnn.golden.read.msprobe.calls import Unit, is_ours
+from aclnn.golden.read.msprobe.calls import FORWARD, Unit, is_ours
 from aclnn.golden.read.msprobe.dump import Dump, Recorded
-from aclnn.golden.result import ERROR, FAIL, DumpComparison, OutputReport
-from aclnn.runtime import settings
+from aclnn.golden.result import FAIL, ORDERS, PASS, SKIPPED, WHOLE, DumpComparison, OutputReport
+from aclnn.golden.texts import Text
+from aclnn.runtime import blas, settings
 
 Told = Callable[[Judgement, float], None]  # gets every judgement, and what part of the work is done
 _LARGE = 10**5  # elements that count as much as the call itself, in telling how far the work is
 
 
 @dataclass(frozen=True)
-class Work:
+class SharedWork:
     """How the calls of dumps are shared out."""
 
     jobs: int = 1
-    shard: tuple[int, int] = (1, 1)  # which part of how many
+    shard: tuple[int, int] = WHOLE  # which part of how many
     told: Told | None = None
 
 
@@ -40,21 +43,23 @@ def parsed_shard(text: str) -> tuple[int, int]:
     return int(part), int(of)
 
 
-def compare_dumps(path: Path, folders: Sequence[Path], asked: Asked, work: Work, also: Path | None) -> DumpComparison:
+def compare_dumps(
+    path: Path, folders: Sequence[Path], asked: Asked, work: SharedWork, also: Path | None
+) -> DumpComparison:
     """Every call of ours in the dumps, judged."""
     reports: list[OutputReport] = []
     for n, folder in enumerate(folders):
         prefix = "" if len(folders) == 1 else f"{folder.relative_to(path).as_posix()}/"
-        found = list(_judgements(folder, asked, replace(work, told=_share(work.told, n, len(folders)))))
+        other = None if also is None else _other(also, folder, path)
+        found = list(_judgements(folder, other, asked, replace(work, told=_share(work.told, n, len(folders)))))
         found.sort(key=lambda judgement: judgement.reports[0].order)
-        _follow(Dump(folder, "", "", {}), found)
-        if also is not None:
-            _stand_beside(found, _other(also, folder, path), asked, work)
+        note_contents(Dump(folder, "", "", {}), found, whole=work.shard == WHOLE)
         for judgement in found:
             for report in judgement.reports:
-                report.case, report.order = f"{prefix}{report.case}", report.order + n * 10**7
+                report.case, report.order = f"{prefix}{report.case}", report.order + n * ORDERS
                 reports.append(report)
-    if not reports and work.shard == (1, 1):
+    link(reports)
+    if not reports and work.shard == WHOLE:
         what = ", ".join(str(f) for f in folders[:3])
         raise invalid(f"{what} has no call of ours: no convolution, no ELU, no LSTM.")
     return DumpComparison(asked.standard, reports, str(path), work.shard)
@@ -66,14 +71,25 @@ def _share(told: Told | None, n: int, count: int) -> Told | None:
     return lambda judgement, part: told(judgement, (n + part) / count)
 
 
-def _judgements(folder: Path, asked: Asked, work: Work) -> Iterator[Judgement]:
+def _judgements(folder: Path, other: Path | None, asked: Asked, work: SharedWork) -> Iterator[Judgement]:
+    """The calls of one dump; those of a third party first, so that each is judged beside what it is compared with."""
     judge = Judge(dumps.load(folder, is_ours), asked)
     part, of = work.shard
     count = len(judge.units)
     chosen = range((part - 1) * count // of, part * count // of)
+    if other is None:
+        yield from _worked(judge, chosen, work)
+        return
+    thirds = _third_party(other, {judge.units[i].name for i in chosen}, asked, work)
+    yield from _worked(judge, chosen, replace(work, told=_share(work.told, 1, 2)), thirds)
+
+
+def _worked(judge: Judge, chosen: Sequence[int], work: SharedWork, thirds: Thirds | None = None) -> Iterator[Judgement]:
     weights = {i: _weight(judge.units[i]) for i in chosen}
     done, whole = 0.0, sum(weights.values()) or 1.0
-    for i, judgement in _in_processes(folder, asked, chosen, work.jobs) if work.jobs > 1 else _here(judge, chosen):
+    for i, judgement in _in_processes(judge, chosen, work.jobs) if work.jobs > 1 else _here(judge, chosen):
+        if thirds is not None:
+            _stand_beside(judgement, thirds, judge.asked)
         done += weights[i]
         if work.told is not None:
             work.told(judgement, done / whole)
@@ -82,11 +98,12 @@ def _judgements(folder: Path, asked: Asked, work: Work) -> Iterator[Judgement]:
 
 def _weight(unit: Unit) -> float:
     call, elements = unit.call, 0
+    times = 1 if unit.direction == FORWARD else 2  # a gradient is twice the work of its forward
     for part in (call.forward, call.backward):
         for listed in part.values() if isinstance(part, dict) else ():
             found = listed if isinstance(listed, list) else []
             elements += sum(_size(r.shape) for r in found if isinstance(r, Recorded))
-    return 1 + min(elements, 10**15) / _LARGE  # what an entry says may be beyond any number
+    return 1 + times * min(elements, 10**15) / _LARGE  # what an entry says may be beyond any number
 
 
 def _size(shape: tuple[int, ...]) -> int:
@@ -96,15 +113,18 @@ def _size(shape: tuple[int, ...]) -> int:
     return count
 
 
-def _here(judge: Judge, chosen: range) -> Iterator[tuple[int, Judgement]]:
+def _here(judge: Judge, chosen: Sequence[int]) -> Iterator[tuple[int, Judgement]]:
     for i in chosen:
-        yield i, light(judge.judge(judge.units[i]))
+        with blas.one_thread():
+            judgement = light(judge.judge(judge.units[i]))
+        yield i, judgement
 
 
-def _in_processes(folder: Path, asked: Asked, chosen: range, jobs: int) -> Iterator[tuple[int, Judgement]]:
+def _in_processes(judge: Judge, chosen: Sequence[int], jobs: int) -> Iterator[tuple[int, Judgement]]:
     """The same in several processes, each on one thread; each reads dump.json itself."""
     context = multiprocessing.get_context("spawn")  # a fork would inherit the locks of running threads
-    task = (folder, asked.standard.name, replace(asked, standard=None))  # type: ignore[arg-type]
+    asked = judge.asked
+    task = (judge.dump.folder, asked.standard.name, replace(asked, standard=None))  # type: ignore[arg-type]
     with ProcessPoolExecutor(jobs, context) as pool:
         waiting = {pool.submit(_in_process, *task, i): i for i in chosen}
         try:
@@ -121,7 +141,7 @@ def _in_process(folder: Path, standard: str, asked: Asked, index: int) -> Judgem
     if folder not in _JUDGES:
         _JUDGES[folder] = Judge(dumps.load(folder, is_ours), replace(asked, standard=standards.find(standard)))
     judge = _JUDGES[folder]
-    with settings.threads(1):
+    with settings.threads(1), blas.one_thread():
         return light(judge.judge(judge.units[index]))
 
 
@@ -140,32 +160,6 @@ def _asked_already(summary: Summary) -> tuple[Criterion, ...]:
     return ()
 
 
-# Which call reads the wrong result of which
-
-
-def _follow(dump: Dump, found: Sequence[Judgement]) -> None:
-    """Says of each call whether it reads what an earlier one got wrong: the same contents, not only the same shape."""
-    wrong: dict[tuple[object, ...], dict[bytes, str]] = {}
-    for judgement in found:
-        for recorded in judgement.inputs:
-            among = wrong.get((recorded.shape, recorded.dtype))
-            origin = among and among.get(_digest(dump, recorded))
-            if origin:
-                for report in judgement.reports:
-                    report.inherits = report.inherits or origin
-        bad = [r for r in judgement.reports if r.status in (FAIL, ERROR) and r.output in judgement.outputs]
-        for report in bad:
-            recorded = judgement.outputs[report.output]
-            wrong.setdefault((recorded.shape, recorded.dtype), {})[_digest(dump, recorded)] = report.case
-
-
-def _digest(dump: Dump, recorded: Recorded) -> bytes:
-    try:
-        return hashlib.blake2b(dump.array(recorded).tobytes()).digest()
-    except AclnnError:
-        return b""
-
-
 # A third party's result beside the target's
 
 
@@ -180,14 +174,34 @@ def _other(also: Path, folder: Path, path: Path) -> Path:
     return found[0]
 
 
-def _stand_beside(found: Sequence[Judgement], other: Path, asked: Asked, work: Work) -> None:
-    """Each of the two is measured from what its own inputs make: neither is the other's truth."""
-    beside: Mapping[tuple[str, str], OutputReport] = {
-        (r.case, r.output): r
-        for judgement in _judgements(other, replace(asked, hints=False), replace(work, told=None))
-        for r in judgement.reports
-    }
-    for judgement in found:
-        for report in judgement.reports:
-            match = beside.get((report.case, report.output))
-            report.also = match.measured if match is not None else None
+Thirds = Mapping[tuple[str, str], Measured]  # by call and output
+
+
+def _third_party(other: Path, names: Set[str], asked: Asked, work: SharedWork) -> Thirds:
+    """How far the results of a third party are from what its own inputs make: neither is the other's truth."""
+    judge = Judge(dumps.load(other, is_ours), replace(asked, hints=False))
+    told = _share(work.told, 0, 2)
+    quiet = None if told is None else lambda judgement, part: told(Judgement(judgement.unit, []), part)
+    chosen = [i for i, unit in enumerate(judge.units) if unit.name in names]
+    found = _worked(judge, chosen, replace(work, told=quiet))
+    return {(r.case, r.output): r.measured for j in found for r in j.reports if r.measured is not None}
+
+
+def _stand_beside(judgement: Judgement, thirds: Thirds, asked: Asked) -> None:
+    """Puts the third party's errors beside those of a call; where that is the standard, they decide."""
+    for report in judgement.reports:
+        third = thirds.get((report.case, report.output))
+        if report.measured is None or report.rule is None:
+            continue
+        if third is not None:
+            report.also = beside(report.measured, third, report.rule.row)
+        if asked.standard.name != TWO_BASELINES:
+            continue
+        if report.also is None:
+            report.status, report.why = SKIPPED, _ALONE
+        else:
+            report.criteria = report.also.criteria
+            report.status = PASS if report.also.holds else FAIL
+
+
+_ALONE = Text("the third party's dump does not have it", "第三方dump中没有该输出")

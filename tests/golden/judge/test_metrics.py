@@ -16,7 +16,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.tolerance import Precision, Terms, error_ratio
 from aclnn.golden.judge import blocks as blocks_module
 from aclnn.golden.judge import metrics
-from aclnn.golden.judge.blocks import Pair, blocks
+from aclnn.golden.judge.blocks import TargetPair, blocks
 from aclnn.golden.judge.metrics import MOST_BINS, Measured, measure
 from aclnn.golden.judge.standards import STANDARDS
 
@@ -24,7 +24,7 @@ SHAPES = st.lists(st.integers(0, 9), max_size=5).map(tuple)
 
 
 def measured(target: Any, golden: Any, dtype: DType = FLOAT32, standard: str = "close") -> Measured:
-    return measure(Pair(target, dtype, golden), STANDARDS[standard].rule(dtype.name))
+    return measure(TargetPair(target, dtype, golden), STANDARDS[standard].rule(dtype.name))
 
 
 @given(SHAPES, st.integers(1, 30))

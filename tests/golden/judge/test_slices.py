@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aclnn.base.dtype import FLOAT32
-from aclnn.golden.judge.blocks import Miss, Pair
+from aclnn.golden.judge.blocks import Miss, TargetPair
 from aclnn.golden.judge.slices import CELLS, Slice, worst_slice
 
 
@@ -15,7 +15,7 @@ def through(shape: tuple[int, ...], *wrong: tuple[int, ...]) -> Slice | None:
     golden, target = np.ones(shape, np.float32), np.ones(shape, np.float32)
     for n, index in enumerate(wrong):
         target[index] = 1 + 2.0**-n
-    return worst_slice(Pair(target, FLOAT32, golden), Miss(wrong[0], 2.0, 1.0, 9.0) if wrong else None)
+    return worst_slice(TargetPair(target, FLOAT32, golden), Miss(wrong[0], 2.0, 1.0, 9.0) if wrong else None)
 
 
 @pytest.mark.parametrize(("index", "first"), [(0, 0), (1024, 0), (1025, 1), (1500, 476), (2900, 952), (2999, 952)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import math
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -10,8 +12,12 @@ import numpy as np
 import pytest
 
 import aclnn
+from aclnn.base.dtype import FLOAT16
 from aclnn.golden.compare import compare
-from aclnn.golden.judge.standards import STANDARDS, Summary, find
+from aclnn.golden.judge.standards import STANDARDS, TWO_BASELINES, Summary, find
+from tests.golden.planting import planted
+
+ALONE = [name for name in STANDARDS if name != TWO_BASELINES]  # that one needs a third party: test_baselines.py
 
 
 def passed(target: Any, golden: Any, standard: str, dtype: Any = np.float32, row: str | None = None) -> bool:
@@ -124,7 +130,7 @@ def test_binary_is_the_same_bits() -> None:
 NAN, INF = np.nan, np.inf
 
 
-@pytest.mark.parametrize("standard", list(STANDARDS))
+@pytest.mark.parametrize("standard", ALONE)
 @pytest.mark.parametrize(
     ("target", "golden", "agrees"),
     [
@@ -188,3 +194,26 @@ def test_every_standard_says_where_it_comes_from() -> None:
         assert standard.source.zh
         assert standard.since
         assert standard.asks.en != standard.asks.zh
+
+
+@pytest.mark.parametrize("name", [name for name in ALONE if name != "binary"])
+def test_every_report_prints_the_numbers_in_force(name: str, tmp_path: Path) -> None:
+    run = planted("aclnnEluBackward", shape=(8, 9), dtype=FLOAT16)
+    found = compare(run.save(tmp_path / "case.npz"), standard=name)
+    said = STANDARDS[name].rule("float16").said
+    assert said
+    assert found.in_force == [("float16", said)]
+    assert f"float16: {said}" in str(found)
+    written = {path.suffix: path.read_text(encoding="utf-8") for path in found.save(tmp_path / "reports")}
+    assert len(written) == 4
+    for suffix, text in written.items():
+        assert said in html.unescape(text), suffix
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_documents_have_the_numbers_by_type(lang: str) -> None:
+    page = (Path(__file__).parents[3] / "docs" / lang / "howto" / "dump.md").read_text(encoding="utf-8")
+    for name in ("mixed", "mere-mare", "sound"):
+        for row in STANDARDS[name].rows:
+            said = STANDARDS[name].rule(row).said.replace("|", r"\|")
+            assert any(line.startswith(f"| `{row}` |") and said in line for line in page.splitlines()), (name, row)

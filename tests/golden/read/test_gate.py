@@ -23,7 +23,6 @@ from aclnn.cases.batch import Options, run_table
 from aclnn.cases.table import read_table
 from aclnn.golden.compare import compare
 from aclnn.golden.read import containers, gate
-from aclnn.golden.result import ERROR
 from tests.golden.planting import planted
 
 SOURCES = Path(gate.__file__).parents[2]
@@ -60,8 +59,7 @@ def test_the_search_finds_what_it_looks_for() -> None:
 
 READ: dict[str, Callable[[Path], object]] = {
     **dict.fromkeys(containers.SUFFIXES, containers.read),
-    ".csv": compare,
-    ".csv of cases": lambda path: read_table(path, CPU),
+    ".csv": lambda path: read_table(path, CPU),
     ".json": lambda path: compare(folder_with(path)),
     "results.csv": lambda path: list(run_table(table(path.parent), Options(out=path.parent, resume=True))),
 }
@@ -97,7 +95,7 @@ def a_socket(path: Path) -> None:
 @pytest.mark.parametrize("make", [a_pipe, a_device, a_socket])
 @pytest.mark.parametrize("kind", READ)
 def test_only_regular_files_are_read(tmp_path: Path, kind: str, make: Callable[[Path], None]) -> None:
-    path = tmp_path / (kind if kind == "results.csv" else f"x{kind.split()[0]}")
+    path = tmp_path / (kind if kind == "results.csv" else f"x{kind}")
     make(path)
     with pytest.raises(aclnn.AclnnError, match="and only regular files are read"):
         READ[kind](path)
@@ -118,7 +116,7 @@ def test_texts_lines_and_folders_have_an_end(tmp_path: Path, monkeypatch: pytest
     with path.open("wb") as file:
         file.truncate(gate.LONGEST_TEXT + 1)
     with pytest.raises(aclnn.AclnnError, match="16777217 bytes; a text has at most 16777216"):
-        compare(path)
+        read_table(path, CPU)
     path.write_text("op\n" + "\x85" * gate.MOST_LINES)
     with pytest.raises(aclnn.AclnnError, match="200001 lines; a table has at most 200000"):
         read_table(path, CPU)
@@ -223,28 +221,11 @@ def test_a_broadcast_gradient_is_measured_by_the_tensors_beside_it(tmp_path: Pat
         compare(tmp_path / "bomb.npz")
 
 
-def test_tables_do_not_name_tables(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("target\nt.csv\nother.csv\nc.npz\n")
-    (tmp_path / "other.csv").write_text("target\nt.csv\n")
-    planted("aclnnEluBackward").save(tmp_path / "c.npz")
-    found = compare(tmp_path / "t.csv")
-    said = {r.case: r.why.en for r in found.reports if r.why}
-    assert said.keys() == {"t.csv", "other.csv"}
-    assert all("a table names case files, not other tables" in text for text in said.values())
-    assert [r.case for r in found.compared] == ["c.npz"]
-
-
 def test_the_same_file_twice_is_compared_once(tmp_path: Path) -> None:
     planted("aclnnEluBackward").save(tmp_path / "c.npz")
     (tmp_path / "a.npz").symlink_to("c.npz")
     os.link(tmp_path / "c.npz", tmp_path / "d.npz")
     assert len(compare(tmp_path).compared) == 1
-    (tmp_path / "t.csv").write_text("target\nc.npz\na.npz\nd.npz\n")
-    found = compare(tmp_path / "t.csv")
-    assert len(found.compared) == 1
-    said = [r.why.en for r in found.reports if r.status == ERROR and r.why]
-    assert len(said) == 2
-    assert all("the same file as that of c.npz, which is compared already" in text for text in said)
 
 
 def test_names_that_are_said_twice(tmp_path: Path) -> None:

@@ -188,20 +188,6 @@ def test_a_bare_file_with_the_operator_at_hand(tmp_path: Path) -> None:
     assert compare(tmp_path / "dump.bin", op="aclnnEluBackward", arguments={**ELU, **inputs}).sound
 
 
-def test_a_table_of_targets(tmp_path: Path) -> None:
-    run = planted("aclnnEluBackward", shape=(20, 30))
-    run.save(tmp_path / "a.npz")
-    run.save(tmp_path / "b.npz", gradInput=run.arrays["gradInput"] + 1)
-    table = tmp_path / "targets.csv"
-    table.write_text("case,target,golden\nfirst,a.npz,\n# a remark\nsecond,b.npz,b.npz\nthird,none.npz,\n")
-    found = compare(table)
-    assert {r.case: r.status for r in found.reports} == {"first": "pass", "second": "pass", "third": "error"}
-    assert report_of(found, "").why.en.endswith("cannot be read: no such file or directory.")
-    table.write_text("op,case\n")
-    with pytest.raises(aclnn.AclnnError, match="it needs a column named target"):
-        compare(table)
-
-
 def test_an_error_of_one_case_of_many_is_said_in_its_place(tmp_path: Path) -> None:
     planted("aclnnEluBackward").save(tmp_path / "right.npz")
     brain = planted("aclnnEluBackward", dtype=BFLOAT16)

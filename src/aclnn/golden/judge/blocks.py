@@ -28,7 +28,7 @@ class Miss:
 
 
 @dataclass(frozen=True)
-class Pair:
+class TargetPair:
     """A target and what it is compared with: a golden from a file, the truth as computed here, or both."""
 
     target: Array
@@ -83,7 +83,7 @@ class Block:
     Where either side is NaN or Inf, `wide_target` and `wide_golden` are 0 and `error` is 0 (they agree) or Inf.
     """
 
-    pair: Pair
+    pair: TargetPair
     where: Box
     target: Array
     golden: Array  # as a golden file holds it

@@ -14,15 +14,15 @@ from aclnn.contract.model import Op
 from aclnn.golden.judge.recurrent import Inexact, Lstm
 from aclnn.golden.judge.sound import Truth, truths
 from aclnn.golden.read.casefile import LoadedCase, bind
-from aclnn.golden.read.msprobe.arguments import Prepared, Recurrence
+from aclnn.golden.read.msprobe.arguments import PreparedCall, Recurrence
 
 
-def bound_case(op: Op, prepared: Prepared, changed: Mapping[str, Any] | None = None) -> LoadedCase:
+def bound_case(op: Op, prepared: PreparedCall, changed: Mapping[str, Any] | None = None) -> LoadedCase:
     """The call of our operator; the product is cpu, so that no limit of hardware refuses it."""
     return bind(op, {**prepared.given, **(changed or {})}, {}, CPU)
 
 
-def expected(case: LoadedCase, prepared: Prepared) -> dict[str, Truth]:
+def expected(case: LoadedCase, prepared: PreparedCall) -> dict[str, Truth]:
     behind = prepared.behind
     if isinstance(behind, Recurrence):
         return _of_recurrence(case.op, behind)
@@ -31,7 +31,7 @@ def expected(case: LoadedCase, prepared: Prepared) -> dict[str, Truth]:
     return {truth.name: truth for truth, _ in truths(case.op, case.call, case.targets, case.given)}
 
 
-def _of_part(op: Op, part: Prepared) -> dict[str, Truth]:
+def _of_part(op: Op, part: PreparedCall) -> dict[str, Truth]:
     if isinstance(part.behind, Recurrence):
         return _of_recurrence(op, part.behind)
     return expected(bound_case(op, part), part)

@@ -15,9 +15,9 @@ from itertools import islice
 import numpy as np
 
 from aclnn.base.geometry import Array
-from aclnn.golden.judge.blocks import Block, Miss, Pair, blocks
+from aclnn.golden.judge.blocks import Block, Miss, TargetPair, blocks
 from aclnn.golden.judge.sound import Box
-from aclnn.golden.judge.standards import SMALL, Rule, Summary
+from aclnn.golden.judge.standards import SMALL, StandardRule, Summary
 
 MOST_BINS = 4096  # indexes of one axis that are told apart; longer axes are binned
 MOST_LISTED = 1000  # misses that are listed one by one
@@ -117,7 +117,7 @@ class Measured:
         if element is not None and (self.worst is None or element.ratio > self.worst.ratio):
             self.worst = element
 
-    def take(self, block: Block, rule: Rule, boxes: Sequence[Box]) -> None:
+    def take(self, block: Block, rule: StandardRule, boxes: Sequence[Box]) -> None:
         """Measures one block."""
         self.count += block.target.size
         for name, count in block.specials.items():
@@ -138,7 +138,7 @@ class Measured:
         if top > 1:
             self._take_misses(block, ratio, boxes)
 
-    def _take_errors(self, block: Block, rule: Rule) -> None:
+    def _take_errors(self, block: Block, rule: StandardRule) -> None:
         error, magnitude = block.error.reshape(-1), block.magnitude.reshape(-1)
         t, g = block.wide_target.reshape(-1), block.wide_golden.reshape(-1)
         self.dots += (_dot(t, g), _dot(t, t), _dot(g, g))
@@ -215,13 +215,13 @@ class WorstMisses:
         kept = np.lexsort((numbers, -ratios))[:MOST_LISTED]  # the worst, and of equals the first
         self.ratios, self.numbers = ratios[kept], numbers[kept]
 
-    def listed(self, pair: Pair) -> list[Miss]:
+    def listed(self, pair: TargetPair) -> list[Miss]:
         shape = pair.target.shape
         found = zip(self.ratios.tolist(), self.numbers.tolist(), strict=True)
         return [pair.element(tuple(map(int, np.unravel_index(n, shape))) if shape else (), r) for r, n in found]
 
 
-def measure(pair: Pair, rule: Rule, boxes: Sequence[Box] = ()) -> Measured:
+def measure(pair: TargetPair, rule: StandardRule, boxes: Sequence[Box] = ()) -> Measured:
     """Measures target against golden under a rule; counts misses in the given boxes too."""
     np.empty(_AT_HAND, np.uint8)  # once freed, malloc no longer returns arrays up to this size to the system (1.4×)
     whole, every = _nothing_yet(pair, boxes), blocks(pair.target.shape)
@@ -231,7 +231,7 @@ def measure(pair: Pair, rule: Rule, boxes: Sequence[Box] = ()) -> Measured:
     return whole
 
 
-def _measure_portion(pair: Pair, rule: Rule, boxes: Sequence[Box], portion: list[Box]) -> Measured:
+def _measure_portion(pair: TargetPair, rule: StandardRule, boxes: Sequence[Box], portion: list[Box]) -> Measured:
     """A portion is summed up alone: sums of sums lose fewer digits than one long sum."""
     found = _nothing_yet(pair, boxes)
     with np.errstate(all="ignore"):
@@ -241,7 +241,7 @@ def _measure_portion(pair: Pair, rule: Rule, boxes: Sequence[Box], portion: list
     return found
 
 
-def _nothing_yet(pair: Pair, boxes: Sequence[Box]) -> Measured:
+def _nothing_yet(pair: TargetPair, boxes: Sequence[Box]) -> Measured:
     found = Measured(pair.target.shape, np.zeros(len(boxes), np.int64))
     lengths = [-(-size // found.width(axis)) for axis, size in enumerate(found.shape)]
     found.strips = [np.zeros(n) for n in lengths]

@@ -2,8 +2,18 @@
 
 A dump has neither gates nor cell states, so both passes are computed here, and with every value its error: what came
 in passes on as independent errors do (the root of the sum of squares, times the slope), and every step adds its own.
-A sum of K terms adds (8 + √K)·u·Σ|terms|, u the unit of what is computed in; a value that is stored in less than that
-on the way adds 4 units of its storage, since libraries that compute step by step store every one of them.
+A sum of K terms adds (8 + √K)·u·Σ|terms|, u the unit of what is computed in.
+
+Libraries that compute step by step store every value v on the way, in 16 bits if the tensors have 16. One such store
+is off by δ·v, |δ| ≤ u, u the unit of the storage. Followed to a result to first order, the stores give S = Σ cᵢδᵢ. The
+worst case, u·Σ|cᵢ|, grows by √hidden at every step beyond what ever happens and would excuse anything. The δᵢ are
+spread evenly over ±u or less and know nothing of each other; for such (an even distribution is strictly sub-Gaussian,
+of variance u²/3)
+
+    P(|S| > λ·u·√Σcᵢ²)  ≤  2·exp(−3λ²/2).
+
+√Σcᵢ² is what errors that are added as squares come to. So a store adds λ·u·|v|, as a square, and λ follows from how
+often a right element may be called wrong: 1 in 10¹⁰ makes λ = √(⅔·ln(2·10¹⁰)) = 3.98.
 """
 
 from __future__ import annotations
@@ -17,7 +27,8 @@ from aclnn.base.dtype import FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
 from aclnn.ops.lstm_cell import cell_states, sigmoid
 
-_STORED = 4.0
+FALSE_ALARM = 1e-10  # the part of right elements that may be called wrong
+STORED = math.sqrt(2 / 3 * math.log(2 / FALSE_ALARM))  # λ
 
 
 class Inexact(NamedTuple):
@@ -44,16 +55,15 @@ class Units(NamedTuple):
     @classmethod
     def of(cls, dtype: DType) -> Units:
         compute = FLOAT64 if dtype is FLOAT64 else FLOAT32
-        return cls(compute.unit, _STORED * dtype.unit if dtype.unit > compute.unit else 0.0)
+        return cls(compute.unit, STORED * dtype.unit if dtype.unit > compute.unit else 0.0)
 
-    @property
-    def few(self) -> float:
-        """Of a value made by a handful of products."""
-        return 16 * self.compute + 3 * self.stored
+    def one(self, error: Array, size: Array) -> Array:
+        """The error of a value of this size that is computed from others and stored once."""
+        return _hypot(error, self.stored * size) + 4 * self.compute * size
 
-    @property
-    def one(self) -> float:
-        return 4 * self.compute + self.stored
+    def few(self, error: Array, size: Array) -> Array:
+        """That of one made by a handful of products, of which three are stored."""
+        return _hypot(error, math.sqrt(3) * self.stored * size) + 16 * self.compute * size
 
     def sum(self, length: int) -> float:
         return (8 + math.sqrt(max(length, 1))) * self.compute
@@ -69,8 +79,8 @@ def _product(a: Inexact, b: Inexact) -> Inexact:
 
 def _matmul(a: Inexact, matrix: Array, units: Units) -> Inexact:
     value = a.value @ matrix
-    error = np.sqrt(a.error**2 @ matrix**2) + units.sum(len(matrix)) * (np.abs(a.value) @ np.abs(matrix))
-    return Inexact(value, error + units.stored * np.abs(value))
+    error = _hypot(np.sqrt(a.error**2 @ matrix**2), units.stored * np.abs(value))
+    return Inexact(value, error + units.sum(len(matrix)) * (np.abs(a.value) @ np.abs(matrix)))
 
 
 class States(NamedTuple):
@@ -121,7 +131,7 @@ class Lstm:
     def _forward(self, k: int, x: Inexact) -> None:
         w_ih, w_hh, *biases = self.params[k]
         ahead = _matmul(x, w_ih.T, self.units)
-        bias = np.sum([np.zeros(len(w_ih)), *biases], axis=0)
+        bias = biases or [np.zeros(len(w_ih))]
         shape = (*x.value.shape[:2], w_hh.shape[1])
         kept = [Inexact(np.zeros(shape), np.zeros(shape)) for _ in range(7)]
         h, c = self.h0.at(k), self.c0.at(k)
@@ -136,28 +146,29 @@ class Lstm:
     def _chosen(self, t: int, new: Inexact, old: Inexact) -> Inexact:
         return Inexact(*(np.where(self.active[t], a, b) for a, b in zip(new, old, strict=True)))
 
-    def _cell(self, ahead: Inexact, h: Inexact, c: Inexact, w_hh: Array, bias: Array) -> list[Inexact]:
+    def _cell(self, ahead: Inexact, h: Inexact, c: Inexact, w_hh: Array, biases: list[Array]) -> list[Inexact]:
         units, recurrent = self.units, _matmul(h, w_hh.T, self.units)
-        a = ahead.value + recurrent.value + bias
-        size = np.abs(ahead.value) + np.abs(recurrent.value) + np.abs(bias)
-        error = (
-            _hypot(ahead.error, recurrent.error) + 4 * units.compute * size + units.stored * (np.abs(a) + np.abs(bias))
-        )
+        a = ahead.value + recurrent.value + sum(biases)
+        bias = sum(map(np.abs, biases))
+        parts = [np.abs(ahead.value), np.abs(recurrent.value)]
+        stores = (units.stored * size for size in (*(part + bias for part in parts), np.abs(a)))
+        error = _hypot(ahead.error, recurrent.error, *stores) + 4 * units.compute * (sum(parts) + bias)
         (i, f, g, o), new, tanhc = cell_states(a, c.value)
         near = np.maximum(np.abs(a) - error, 0)  # where a slope may be steepest
         slopes = [sigmoid(near) * sigmoid(-near), 1 - np.tanh(near) ** 2]
-        parts = zip(np.split(error, 4, -1), np.split(slopes[0], 4, -1), np.split(slopes[1], 4, -1), strict=True)
+        pieces = zip(np.split(error, 4, -1), np.split(slopes[0], 4, -1), np.split(slopes[1], 4, -1), strict=True)
         gates = [
-            Inexact(v, e * (tanh if n == 2 else logistic) + units.one * np.abs(v))
-            for n, (v, (e, logistic, tanh)) in enumerate(zip((i, f, g, o), parts, strict=True))
+            Inexact(v, units.one(e * (tanh if n == 2 else logistic), np.abs(v)))
+            for n, (v, (e, logistic, tanh)) in enumerate(zip((i, f, g, o), pieces, strict=True))
         ]
         kept, added = _product(gates[1], c), _product(gates[0], gates[2])
-        size = np.abs(kept.value) + np.abs(added.value)
-        e_c = _hypot(kept.error, added.error) + units.sum(2) * size + units.stored * (size + np.abs(new))
+        sizes = [np.abs(kept.value), np.abs(added.value), np.abs(new)]
+        stores = (units.stored * size for size in sizes)
+        e_c = _hypot(kept.error, added.error, *stores) + units.sum(2) * (sizes[0] + sizes[1])
         slope = 1 - np.tanh(np.maximum(np.abs(new) - e_c, 0)) ** 2
-        e_tanh = Inexact(tanhc, slope * e_c + units.one * np.abs(tanhc))
+        e_tanh = Inexact(tanhc, units.one(slope * e_c, np.abs(tanhc)))
         hidden = _product(gates[3], e_tanh)
-        shown = Inexact(hidden.value, hidden.error + units.one * np.abs(hidden.value))
+        shown = Inexact(hidden.value, units.one(hidden.error, np.abs(hidden.value)))
         return [*gates, Inexact(new, e_c), e_tanh, shown]
 
     def results(self) -> dict[str, Inexact]:
@@ -182,7 +193,7 @@ class Lstm:
                 dparams[k] = self._parameters(k, gates, self.inputs[layer])
                 below.append(self._masked(_matmul(gates, self.params[k][0], self.units)))
             total = np.sum([b.value for b in below], 0)
-            grad = Inexact(total, _hypot(*(b.error for b in below)) + self.units.one * np.abs(total))
+            grad = Inexact(total, self.units.one(_hypot(*(b.error for b in below)), np.abs(total)))
         dhs, dcs = (
             Inexact(*(np.stack([getattr(f[n], part) for f in first]) for part in ("value", "error"))) for n in (0, 1)
         )
@@ -194,10 +205,8 @@ class Lstm:
         shape = (*dy.value.shape[:2], len(w_hh))
         kept = Inexact(np.zeros(shape), np.zeros(shape))
         for t in reversed(self.steps(k)):
-            total = dy.value[t] + dh.value
-            grad = Inexact(
-                total, _hypot(dy.error[t], dh.error) + self.units.one * (np.abs(dy.value[t]) + np.abs(dh.value))
-            )
+            size = np.abs(dy.value[t]) + np.abs(dh.value)
+            grad = Inexact(dy.value[t] + dh.value, self.units.one(_hypot(dy.error[t], dh.error), size))
             gates, passed = self._cell_gradients(
                 grad, dc, [g.at(t) for g in states.gates], states.tanhc.at(t), before.at(t)
             )
@@ -208,22 +217,22 @@ class Lstm:
     def _cell_gradients(
         self, dh: Inexact, dc: Inexact, gates: list[Inexact], tanhc: Inexact, c_prev: Inexact
     ) -> tuple[Inexact, Inexact]:
-        (i, f, g, o), few = gates, self.units.few
-        slope = Inexact(1 - tanhc.value**2, 2 * np.abs(tanhc.value) * tanhc.error + few)
+        (i, f, g, o), few, one = gates, self.units.few, np.ones(())
+        slope = Inexact(1 - tanhc.value**2, few(2 * np.abs(tanhc.value) * tanhc.error, one))
         made = _product(_product(dh, o), slope)
         size = np.abs(made.value) + np.abs(dc.value)
-        total = Inexact(made.value + dc.value, _hypot(made.error, dc.error) + few * size)
-        bent = Inexact(1 - g.value**2, 2 * np.abs(g.value) * g.error + few)
+        total = Inexact(made.value + dc.value, few(_hypot(made.error, dc.error), size))
+        bent = Inexact(1 - g.value**2, few(2 * np.abs(g.value) * g.error, one))
         parts = [
-            _product(_product(total, g), _bell(i, few)),
-            _product(_product(total, c_prev), _bell(f, few)),
+            _product(_product(total, g), _bell(i, self.units)),
+            _product(_product(total, c_prev), _bell(f, self.units)),
             _product(_product(total, i), bent),
-            _product(_product(dh, tanhc), _bell(o, few)),
+            _product(_product(dh, tanhc), _bell(o, self.units)),
         ]
-        rounded = [Inexact(p.value, p.error + few * np.abs(p.value)) for p in parts]
+        rounded = [Inexact(p.value, few(p.error, np.abs(p.value))) for p in parts]
         passed = _product(total, f)
         joined = Inexact(*(np.concatenate(part, -1) for part in zip(*rounded, strict=True)))
-        return joined, Inexact(passed.value, passed.error + self.units.one * np.abs(passed.value))
+        return joined, Inexact(passed.value, self.units.one(passed.error, np.abs(passed.value)))
 
     def _before(self, k: int, states: Inexact, initial: Inexact) -> Inexact:
         """The state each step started from."""
@@ -248,24 +257,22 @@ class Lstm:
         """Σ Gᵀ·factor over steps and batch."""
         g, e, x, ex = (a.reshape(-1, a.shape[-1]) for a in (*gates, *factor))
         value = g.T @ x
-        error = np.sqrt((e**2).T @ x**2 + (g**2).T @ ex**2) + self.units.sum(len(g)) * (np.abs(g).T @ np.abs(x))
+        error = np.sqrt((e**2).T @ x**2 + (g**2).T @ ex**2)
         if self.units.stored:
-            error = error + self.units.stored * self._partial_sums(k, gates.value, factor.value)
-        return Inexact(value, error)
+            error = _hypot(error, self.units.stored * self._partial_sums(k, gates.value, factor.value))
+        return Inexact(value, error + self.units.sum(len(g)) * (np.abs(g).T @ np.abs(x)))
 
     def _partial_sums(self, k: int, gates: Array, factor: Array) -> Array:
-        """What step by step is stored while the gradient of a parameter is added up."""
+        """What step by step is stored while the gradient of a parameter is added up, as the root of its squares."""
         sofar = squares = np.zeros((gates.shape[-1], factor.shape[-1]))
         for t in reversed(self.steps(k)):
             here = gates[t].T @ factor[t]
             sofar = sofar + here
             squares = squares + here**2 + np.square(sofar)
-        return np.asarray(np.sqrt(squares) + np.abs(sofar))
+        return np.asarray(np.sqrt(squares + np.square(sofar)))
 
 
-def _bell(gate: Inexact, few: float) -> Inexact:
+def _bell(gate: Inexact, units: Units) -> Inexact:
     """s·(1 − s), whose slope is 1 − 2s."""
-    return Inexact(
-        gate.value * (1 - gate.value),
-        np.abs(1 - 2 * gate.value) * gate.error + gate.error**2 + few * np.abs(gate.value),
-    )
+    error = np.abs(1 - 2 * gate.value) * gate.error + gate.error**2
+    return Inexact(gate.value * (1 - gate.value), units.few(error, np.abs(gate.value)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aclnn.base.geometry import Array
-from aclnn.golden.judge.blocks import Miss, Pair
+from aclnn.golden.judge.blocks import Miss, TargetPair
 from aclnn.golden.judge.sound import Box
 
 CELLS = 64  # along each side of the picture
@@ -24,7 +24,7 @@ class Slice:
     cells: Array  # the largest ratio in each cell
 
 
-def worst_slice(pair: Pair, worst: Miss | None) -> Slice | None:
+def worst_slice(pair: TargetPair, worst: Miss | None) -> Slice | None:
     """The two longest axes through the worst element; nothing for arrays of fewer than two axes."""
     shape = pair.target.shape
     long = [axis for axis in np.argsort([-n for n in shape], kind="stable") if shape[axis] > 1][:2]

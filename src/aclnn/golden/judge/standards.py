@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from aclnn.base.status import invalid
 from aclnn.golden.texts import Text, number
 
+TWO_BASELINES = "two-baselines"
 SMALL = 1e-7  # relative errors are |a−g| / (|g| + SMALL)
 
 
@@ -44,7 +46,7 @@ class Criterion(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rule:
+class StandardRule:
     """A standard for one element type. An element is in tolerance if |a−g| ≤ atol + rtol·|g|."""
 
     standard: str
@@ -68,9 +70,9 @@ class Standard:
     source: Text
     since: str
     rows: Mapping[str, tuple[float, ...]]  # by element type; the key "any" serves all
-    make: Callable[[str, tuple[float, ...]], Rule]
+    make: Callable[[str, tuple[float, ...]], StandardRule]
 
-    def rule(self, row: str) -> Rule:
+    def rule(self, row: str) -> StandardRule:
         numbers = self.rows.get(row, self.rows.get("any"))
         if numbers is None:
             others = ", ".join(n for n, s in STANDARDS.items() if "any" in s.rows)
@@ -145,38 +147,39 @@ def _below(value: float, limit: float, en: str, zh: str) -> Criterion:
     return Criterion(value < limit, Text(f"{en} {have}, must be < {need}", f"{zh}{have}，要求<{need}"))
 
 
-def _mixed(row: str, numbers: tuple[float, ...]) -> Rule:
+def _mixed(row: str, numbers: tuple[float, ...]) -> StandardRule:
     rtol, atol, cap = numbers
 
     def criteria(s: Summary) -> tuple[Criterion, ...]:
         return _share_at_least(s, 0.99), _below(s.max_abs, cap, "max |a−g|", "最大绝对误差")
 
     said = f"rtol {number(rtol)}, atol {number(atol)}, cap {number(cap)}"
-    return Rule("mixed", row, rtol, atol, criteria, said)
+    return StandardRule("mixed", row, rtol, atol, criteria, said)
 
 
-def _mere_mare(row: str, numbers: tuple[float, ...]) -> Rule:
+def _mere_mare(row: str, numbers: tuple[float, ...]) -> StandardRule:
     (limit,) = numbers
 
     def criteria(s: Summary) -> tuple[Criterion, ...]:
         mean = _below(s.mean_rel, limit, "mean relative error", "平均相对误差")
         return mean, _below(s.max_rel, 10 * limit, "max relative error", "最大相对误差")
 
-    return Rule("mere-mare", row, 10 * limit, 10 * limit * SMALL, criteria, f"T {number(limit)}")
+    return StandardRule("mere-mare", row, 10 * limit, 10 * limit * SMALL, criteria, f"T {number(limit)}")
 
 
-def _thousandth(row: str, numbers: tuple[float, ...]) -> Rule:
+def _thousandth(row: str, numbers: tuple[float, ...]) -> StandardRule:
     rtol, least = numbers
-    return Rule("thousandth", row, rtol, 0.0, lambda s: (_share_at_least(s, least),))
+    said = f"rtol {number(rtol)}, share {100 * least:g} %"
+    return StandardRule("thousandth", row, rtol, 0.0, lambda s: (_share_at_least(s, least),), said)
 
 
-def _close(row: str, numbers: tuple[float, ...]) -> Rule:
+def _close(row: str, numbers: tuple[float, ...]) -> StandardRule:
     rtol, atol = numbers
     said = f"rtol {number(rtol)}, atol {number(atol)}"
-    return Rule("close", row, rtol, atol, lambda s: (_share_at_least(s, 1.0),), said)
+    return StandardRule("close", row, rtol, atol, lambda s: (_share_at_least(s, 1.0),), said)
 
 
-def _cosine(row: str, numbers: tuple[float, ...]) -> Rule:
+def _cosine(row: str, numbers: tuple[float, ...]) -> StandardRule:
     (least,) = numbers
 
     def criteria(s: Summary) -> tuple[Criterion, ...]:
@@ -184,26 +187,37 @@ def _cosine(row: str, numbers: tuple[float, ...]) -> Rule:
         text = Text(f"cosine similarity {have}, must be ≥ {least:g}", f"余弦相似度{have}，要求≥{least:g}")
         return (Criterion(s.cosine >= least, text),)
 
-    return Rule("cosine", row, *_CLOSE, criteria)
+    return StandardRule("cosine", row, *_CLOSE, criteria, f"cosine {number(least)}")
 
 
-def _binary(row: str, numbers: tuple[float, ...]) -> Rule:
+def _binary(row: str, numbers: tuple[float, ...]) -> StandardRule:
     def criteria(s: Summary) -> tuple[Criterion, ...]:
         have = f"{s.same_bits} / {s.count}"
         text = Text(f"same bits in {have} elements, must be all", f"比特一致的元素{have}，要求全部一致")
         return (Criterion(s.same_bits == s.count, text),)
 
-    return Rule("binary", row, 0.0, 0.0, criteria)
+    return StandardRule("binary", row, 0.0, 0.0, criteria)
 
 
-def _sound(row: str, numbers: tuple[float, ...]) -> Rule:
-    rtol, atol, _ = numbers
+def _sound(row: str, numbers: tuple[float, ...]) -> StandardRule:
+    rtol, atol, computed, stored = numbers
+    rounding = f" + {number(stored)}·|g|" if stored > computed else ""
+    said = f"(8 + √K)·{number(computed)}·Σ|terms|{rounding}"
 
     def criteria(s: Summary) -> tuple[Criterion, ...]:
         have = f"{s.misses:,}"
         return (Criterion(not s.misses, Text(f"beyond rounding {have}, must be 0", f"超出舍入误差{have}个，要求为0")),)
 
-    return Rule("sound", row, rtol, atol, criteria)
+    return StandardRule("sound", row, rtol, atol, criteria, said)
+
+
+def said_ratios(numbers: tuple[float, ...]) -> str:
+    return "max rel ≤ {}×, mean rel ≤ {}×, RMSE ≤ {}×".format(*map(number, numbers))
+
+
+def _two_baselines(row: str, numbers: tuple[float, ...]) -> StandardRule:
+    """What it asks is asked when the third party is known (baselines.py)."""
+    return StandardRule(TWO_BASELINES, row, *_CLOSE, lambda s: (), said_ratios(numbers))
 
 
 _CLOSE = (1e-5, 1e-8)
@@ -212,6 +226,10 @@ _MIXED = {
     "bfloat16": (2**-6, 2**-6, 1.0),
     "float32": (2**-10, 2**-16, 1e-2),
     "hf32": (2**-9, 2**-10, 1e-1),
+}
+_SOUND = {
+    row: (*_MIXED.get(row, _MIXED["float32"])[:2], dtype.compute.unit, dtype.unit)
+    for row, dtype in (*((d.name, d) for d in (FLOAT16, BFLOAT16, FLOAT32)), ("hf32", FLOAT32), ("float64", FLOAT64))
 }
 _PRACTICE = Text("practice of operator testers on Ascend", "昇腾算子测试实践")
 _OURS = Text("this project", "本项目")
@@ -283,8 +301,21 @@ STANDARDS: dict[str, Standard] = {
             ),
             _OURS,
             "2026-11",
-            _MIXED,
+            _SOUND,
             _sound,
+        ),
+        Standard(
+            TWO_BASELINES,
+            Text(
+                "maximum and mean of |a−g| / (|g| + 1e-7) and the root mean square of a−g, g of float64: at most 10, 2 "
+                "and 2 times those of a third party's result, which count as at least half a unit of the type",
+                "|a−g| / (|g| + 1e-7)的最大值、平均值及a−g的均方根（均相对float64）分别不超过第三方结果的10、2、2倍，"
+                "第三方误差至少按结果类型的半个单位计",
+            ),
+            _PRACTICE,
+            "2026-11",
+            {"any": (10.0, 2.0, 2.0)},
+            _two_baselines,
         ),
     )
 }

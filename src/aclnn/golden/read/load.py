@@ -1,4 +1,4 @@
-"""What there is to compare: a case file, a folder of dumps, a table of cases, or arrays at hand.
+"""What there is to compare: a case file, a folder of dumps, or arrays at hand.
 
 A folder is one case if it has a `case.json` (the text that case files keep under `__case__`) or the operator is named;
 its tensors are files by vendor name: gradOutput.npy, params.0.bin … Otherwise it is a folder of cases: case files,
@@ -7,7 +7,6 @@ and folders with a `case.json`.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,19 +59,11 @@ def subjects(target: Any, golden: Any, hand: Hand) -> Iterator[Subject]:
     if not isinstance(target, (str, Path)):
         yield _subject("target", _at_hand(target, "target", hand), golden, hand, Path("target"))
         return
-    path = Path(target)
-    if _is_table(path):
-        yield from _of_table(path, hand)
-    else:
-        yield from _of_path(path, golden, hand)
-
-
-def _is_table(path: Path) -> bool:
-    return path.suffix.lower() == ".csv"
+    yield from _of_path(Path(target), golden, hand)
 
 
 def _of_path(path: Path, golden: Any, hand: Hand) -> Iterator[Subject]:
-    """What a file or a folder holds, which is no table."""
+    """What a file or a folder holds."""
     found = kernels.calls(path) if gate.is_folder(path) else {}
     if found:
         yield from _of_kernels(path, found, golden, hand)
@@ -81,23 +72,6 @@ def _of_path(path: Path, golden: Any, hand: Hand) -> Iterator[Subject]:
     else:
         path = path.parent if path.name == DESCRIPTION else path
         yield _subject(path.name, _contents(path), golden, hand, path)
-
-
-def _of_table(path: Path, hand: Hand) -> Iterator[Subject]:
-    """A table with a column `target`, and maybe `golden` and `case`; paths are relative to the table."""
-    with gate.refusals(path):
-        lines = (line + "\n" for line in gate.lines(path) if not line.startswith("#"))
-        rows = list(csv.DictReader(lines, restval=""))
-    if not rows or "target" not in rows[0]:
-        raise invalid(f"{path} is no table of targets; it needs a column named target, and at least one row.")
-    seen: dict[object, str] = {}
-    for row in rows:
-        target = path.parent / row["target"]
-        golden = path.parent / row["golden"] if row.get("golden") else None
-        name = row.get("case") or row["target"] or "(no target)"
-        pair = (gate.identity(target), golden and gate.identity(golden))
-        yield from (replace(s, name=name, of_many=True) for s in _guarded(target, golden, hand, seen.get(pair)))
-        seen.setdefault(pair, name)
 
 
 def _of_folder(path: Path, golden: Any, hand: Hand) -> Iterator[Subject]:
@@ -162,13 +136,9 @@ def _is_case(path: Path) -> bool:
     return path.suffix.lower() in CASE_FILES and not path.name.startswith(".")
 
 
-def _guarded(target: Path, golden: Path | None, hand: Hand, before: str | None = None) -> Iterator[Subject]:
-    """One of many, whatever is wrong with it; `before` is where the same files were named already."""
+def _guarded(target: Path, golden: Path | None, hand: Hand) -> Iterator[Subject]:
+    """One of many, whatever is wrong with it."""
     try:
-        if before is not None:
-            raise invalid(f"{target} is the same file as that of {before}, which is compared already.")
-        if _is_table(target):
-            raise invalid(f"{target} is a table; a table names case files, not other tables.")
         yield from _of_path(target, golden, hand)
     except Exception as error:
         yield Subject(target.name, error=ours(error))

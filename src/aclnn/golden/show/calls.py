@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.markup import escape
 from rich.text import Text as Styled
 
-from aclnn.golden.result import CallRow, DumpComparison, OutputReport, miss_sentence
+from aclnn.golden.judge.standards import STANDARDS, TWO_BASELINES
+from aclnn.golden.result import (
+    FAIL,
+    PASS,
+    STATUS,
+    CallRow,
+    DumpComparison,
+    OutputReport,
+    broken_criterion,
+    miss_sentence,
+)
 from aclnn.golden.texts import Text, number
 
 ROWS = 40  # calls in the table
 _DESCRIBED = 12  # wrong calls that are described in full
-_REASONS = 8  # kinds of reasons for which calls were not judged
+_REASONS = 8  # remarks, and reasons for which calls were not judged
 WRONG, RIGHT, OPEN = Text("WRONG", "错误"), Text("right", "正确"), Text("not judged", "未判断")
 
 
-class Operator(NamedTuple):
+class OperatorSummary(NamedTuple):
     """How the calls of one operator did."""
 
     name: str
@@ -28,7 +38,7 @@ class Operator(NamedTuple):
     worst: float
 
 
-def operators(found: DumpComparison) -> list[Operator]:
+def operators(found: DumpComparison) -> list[OperatorSummary]:
     """A summary by what torch calls them."""
     kinds: dict[str, list[CallRow]] = {}
     for call in found.calls:
@@ -36,11 +46,11 @@ def operators(found: DumpComparison) -> list[Operator]:
     return [_operator(kind, calls) for kind, calls in kinds.items()]
 
 
-def _operator(kind: str, calls: list[CallRow]) -> Operator:
+def _operator(kind: str, calls: list[CallRow]) -> OperatorSummary:
     wrong = sum(c.is_wrong for c in calls)
     open_ = sum(not c.is_wrong and not c.is_judged for c in calls)
     ratios = [r.measured.worst.ratio for c in calls for r in c.reports if r.measured and r.measured.worst]
-    return Operator(kind, len(calls) - wrong - open_, wrong, open_, max(ratios, default=0.0))
+    return OperatorSummary(kind, len(calls) - wrong - open_, wrong, open_, max(ratios, default=0.0))
 
 
 def verdict(call: CallRow) -> Text:
@@ -52,7 +62,7 @@ def told(call: CallRow) -> Text:
     worst = call.worst
     if call.is_wrong and worst.hints:
         return worst.hints[0].says
-    said = miss_sentence(worst) if call.is_wrong else None
+    said = miss_sentence(worst) or broken_criterion(worst) if call.is_wrong else None
     if said is not None:
         return Text(f"{worst.output}: {said.en}", f"{worst.output}：{said.zh}")
     if not call.is_judged or call.is_wrong:
@@ -76,9 +86,30 @@ def summary(found: DumpComparison) -> Text:
     )
 
 
+def baselines(call: CallRow) -> tuple[bool, float] | None:
+    """Whether a call meets the standard with two baselines, and its worst ratio in units of the limit."""
+    found = [r.also for r in call.reports if r.also is not None]
+    if not found:
+        return None
+    limits = STANDARDS[TWO_BASELINES].rows["any"]
+    worst = max(ratio / limit for also in found for ratio, limit in zip(also.ratios, limits, strict=True))
+    return all(also.holds for also in found), worst
+
+
+def beside_a_third_party(found: DumpComparison) -> Text:
+    met = sum(r.also is not None and r.also.holds for r in found.beside)
+    missed = len(found.beside) - met
+    return Text(
+        f"two baselines: {met:,} {'output' if met == 1 else 'outputs'} pass, {missed:,} fail",
+        f"双标杆：{met:,}个输出通过，{missed:,}个不通过",
+    )
+
+
 def lines(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
     """Everything between the heading and the last line."""
     yield Styled(summary(found).say(lang), "bold")
+    if found.beside:
+        yield Styled(beside_a_third_party(found).say(lang))
     if found.wrong:
         yield from _first(found.wrong[0], lang)
     yield Styled("")
@@ -88,7 +119,8 @@ def lines(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
     if len(found.wrong) > _DESCRIBED:
         rest = len(found.wrong) - _DESCRIBED
         yield Styled(f"\n… and {rest} more wrong calls" if lang == "en" else f"\n……另有{rest}次错误的调用")
-    yield from _unjudged(found, lang)
+    yield from _listed(Text("remarks:", "说明："), remarks(found), lang)
+    yield from _listed(Text("not judged:", "未判断："), reasons(found), lang)
     yield from _by_operator(found, lang)
 
 
@@ -113,18 +145,21 @@ _HEAD = (
     Text("dtype", "类型"),
     Text("result", "结论"),
     Text("err/allowed", "误差/允许"),
-    Text("why", "说明"),
 )
+BASELINES = Text("two baselines", "双标杆")
+_WHY = Text("why", "说明")
 
 
 def _table(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
     """One line per call; the name keeps its end, which tells calls apart, the last column what fits."""
     calls = found.calls
-    cells = [_cells(call, lang) for call in calls[:ROWS]]
-    head = tuple(h.say(lang) for h in _HEAD)
+    beside = bool(found.beside)
+    cells = [_cells(call, lang, beside) for call in calls[:ROWS]]
+    head = tuple(h.say(lang) for h in (*_HEAD, *((BASELINES,) if beside else ()), _WHY))
     widths = [max(map(cell_len, column)) for column in zip(head, *cells, strict=True)]
-    widths[0] = min(widths[0], max(24, width - sum(widths[1:4]) - 8 - 24))
-    widths[4] = max(0, width - sum(widths[:4]) - 8)
+    gaps = 2 * (len(widths) - 1)
+    widths[0] = min(widths[0], max(24, width - sum(widths[1:-1]) - gaps - 24))
+    widths[-1] = max(0, width - sum(widths[:-1]) - gaps)
     yield Styled(_line(head, widths), "bold")
     for call, row in zip(calls, cells, strict=False):
         line = Styled(_line(row, widths))
@@ -138,20 +173,31 @@ def _table(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
         yield Styled(zh if lang == "zh" else en)
 
 
-def _cells(call: CallRow, lang: str) -> tuple[str, ...]:
+def _cells(call: CallRow, lang: str, beside: bool) -> tuple[str, ...]:
     worst = call.worst
     ratio = number(worst.measured.worst.ratio) if worst.measured and worst.measured.worst else "-"
-    return call.name, worst.dtype or "-", verdict(call).say(lang), ratio, told(call).say(lang)
+    third = (baselines_cell(call).say(lang),) if beside else ()
+    return call.name, worst.dtype or "-", verdict(call).say(lang), ratio, *third, told(call).say(lang)
+
+
+def baselines_cell(call: CallRow) -> Text:
+    """The verdict, and the worst ratio in units of what is allowed."""
+    found = baselines(call)
+    if found is None:
+        return Text("-", "-")
+    word = STATUS[PASS if found[0] else FAIL]
+    return Text(*(f"{said} {number(found[1])}" for said in word))
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:
-    name, dtype, result, ratio, why = cells
+    name, dtype, result, ratio, *third, why = cells
     if cell_len(name) > widths[0]:
         name = "…" + name[-(widths[0] - 1) :]
-    if cell_len(why) > widths[4]:
-        why = set_cell_size(why, max(widths[4] - 1, 0)).rstrip() + "…"
+    if cell_len(why) > widths[-1]:
+        why = set_cell_size(why, max(widths[-1] - 1, 0)).rstrip() + "…"
     fitted = [set_cell_size(name, widths[0]), set_cell_size(dtype, widths[1]), set_cell_size(result, widths[2])]
-    return "  ".join([*fitted, " " * (widths[3] - cell_len(ratio)) + ratio, why]).rstrip()
+    fitted.append(" " * (widths[3] - cell_len(ratio)) + ratio)
+    return "  ".join([*fitted, *(set_cell_size(cell, widths[4]) for cell in third), why]).rstrip()
 
 
 def _described(call: CallRow, lang: str) -> Iterator[Styled]:
@@ -167,7 +213,7 @@ def _described(call: CallRow, lang: str) -> Iterator[Styled]:
 
 def _output(report: OutputReport, lang: str) -> Iterator[Styled]:
     shape = f"{report.dtype} {list(report.shape)}" if report.dtype else ""
-    said = miss_sentence(report)
+    said = miss_sentence(report) or (broken_criterion(report) if report.status == FAIL else None)
     if said is None:
         plain = report.why.say(lang) if report.why else RIGHT.say(lang)
         yield Styled(f"  {report.output} {shape}: {plain}".replace(" :", ":"))
@@ -175,10 +221,14 @@ def _output(report: OutputReport, lang: str) -> Iterator[Styled]:
     yield Styled(f"  {report.output} {shape}: {said.say(lang)}")
     worst = report.measured.worst if report.measured else None
     if worst is not None:
-        target, golden, ratio = f"{worst.target:.9g}", f"{worst.golden:.9g}", number(worst.ratio)
+        digits = 5 if "16" in report.dtype else 9
+        target, golden, ratio = f"{worst.target:.{digits}g}", f"{worst.golden:.{digits}g}", number(worst.ratio)
         en = f"worst at {list(worst.index)}: target {target}, golden {golden}, {ratio} times the allowed error"
         zh = f"最差元素{list(worst.index)}：待测{target}，标杆{golden}，误差为允许值的{ratio}倍"
         yield Styled(f"    {zh if lang == 'zh' else en}")
+    if report.also is not None:
+        broken = (c.text.say(lang) for c in report.also.criteria if not c.holds and c.text != said)
+        yield from (Styled(f"    {text}") for text in broken)
     for note in report.notes:
         yield Styled(f"    {note.say(lang)}")
     for hint in report.hints:
@@ -186,23 +236,33 @@ def _output(report: OutputReport, lang: str) -> Iterator[Styled]:
         yield Styled(f"      {hint.proof.say(lang)}")
 
 
-def reasons(found: DumpComparison) -> list[tuple[Text, list[str]]]:
+Grouped = list[tuple[Text, list[str]]]  # sentences, each with what it is said of
+
+
+def reasons(found: DumpComparison) -> Grouped:
     """What was not judged, by reason."""
+    return _grouped((r.why, r.label) for r in found.unjudged if r.why is not None)
+
+
+def remarks(found: DumpComparison) -> Grouped:
+    """What is right in a way that is worth a word."""
+    return _grouped((note, r.label) for r in found.reports if r.status == PASS for note in r.notes)
+
+
+def _grouped(said: Iterable[tuple[Text, str]]) -> Grouped:
     grouped: dict[Text, list[str]] = {}
-    for report in found.unjudged:
-        if report.why is not None:
-            grouped.setdefault(report.why, []).append(report.label)
+    for text, label in said:
+        grouped.setdefault(text, []).append(label)
     return list(grouped.items())
 
 
-def _unjudged(found: DumpComparison, lang: str) -> Iterator[Styled]:
-    listed = reasons(found)
+def _listed(head: Text, listed: Grouped, lang: str) -> Iterator[Styled]:
     if listed:
-        yield Styled("\nnot judged:" if lang == "en" else "\n未判断：", "bold")
-    for why, names in listed[:_REASONS]:
-        more = f" … ({len(names)})" if len(names) > 1 else ""
-        yield Styled(f"  {names[0]}{more}")
-        yield Styled(f"    {why.say(lang)}")
+        yield Styled(f"\n{head.say(lang)}", "bold")
+    for text, names in listed[:_REASONS]:
+        more = f" … ({len(names):,})" if len(names) > 1 else ""
+        yield Styled(f"  {text.say(lang)}")
+        yield Styled(f"    {names[0]}{more}")
     if len(listed) > _REASONS:
         rest = len(listed) - _REASONS
-        yield Styled(f"  … and {rest} more reasons" if lang == "en" else f"  ……另有{rest}种原因")
+        yield Styled(f"  … and {rest:,} more" if lang == "en" else f"  ……另有{rest:,}种")

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from aclnn.golden.judge.baselines import Errors
 from aclnn.golden.judge.metrics import Measured
-from aclnn.golden.result import OutputReport
+from aclnn.golden.result import FAIL, PASS, OutputReport
 from aclnn.golden.texts import Text, number, percent
 
 SOUND = {True: Text("yes", "是"), False: Text("no", "否"), None: Text("not known", "未知")}
@@ -100,7 +101,9 @@ def _of_a_dump(report: OutputReport) -> dict[str, Any]:
     if not report.kind:
         return {}
     also = report.also
-    rivals = {f"also_{key}": getattr(also, key) if also else "" for key in ("max_rel", "mean_rel", "rmse")}
+    rivals: dict[str, Any] = {f"also_{key}": getattr(also.third, key) if also else "" for key in Errors._fields}
+    rivals |= {f"ratio_{key}": getattr(also.ratios, key) if also else "" for key in Errors._fields}
+    rivals["two_baselines"] = "" if also is None else PASS if also.holds else FAIL
     told = {"call": report.kind, "order": report.order, "line": report.line, "inherits": report.inherits}
     return told | rivals
 

@@ -10,16 +10,17 @@ from aclnn.golden.show import calls
 from aclnn.golden.texts import Text, number
 
 CARDS = 50  # wrong calls with pictures; the table has all of them
-_HEAD = (
-    Text("call", "调用"),
-    Text("result", "结论"),
-    Text("why", "说明"),
-    Text("line", "代码行"),
-    Text("err/allowed", "误差/允许"),
-    Text("operator", "算子"),
-    Text("dtype", "类型"),
-    Text("shapes", "形状"),
-)
+_HEAD = {  # by the class that gives a column its width: two thousand rows are laid out without measuring each cell
+    "call": Text("call", "调用"),
+    "result": Text("result", "结论"),
+    "ratio": Text("err/allowed", "误差/允许"),
+    "third": calls.BASELINES,
+    "why": Text("why", "说明"),
+    "line": Text("line", "代码行"),
+    "type": Text("dtype", "类型"),
+    "op": Text("operator", "算子"),
+    "shapes": Text("shapes", "形状"),
+}
 _SUMMARY = (
     Text("kind", "种类"),
     Text("right", "正确"),
@@ -43,7 +44,8 @@ def parts(found: DumpComparison, both: Both, section: Section) -> dict[str, str]
 
 
 def _first(found: DumpComparison, both: Both) -> str:
-    said = f"<p>{both(calls.summary(found))}</p>"
+    third = f"<br>{both(calls.beside_a_third_party(found))}" if found.beside else ""
+    said = f"<p>{both(calls.summary(found))}{third}</p>"
     if not found.wrong:
         return said
     first = found.wrong[0].first
@@ -72,22 +74,30 @@ def _search() -> str:
 
 
 def _calls(found: DumpComparison, both: Both) -> str:
-    head = "".join(f"<th>{both(name)}</th>" for name in _HEAD)
-    rows = "".join(_row(call, both) for call in found.calls)
+    beside = bool(found.beside)
+    shown = {key: name for key, name in _HEAD.items() if beside or key != "third"}
+    head = "".join(f'<th class="{key}">{both(name)}</th>' for key, name in shown.items())
+    rows = "".join(_row(call, both, beside) for call in found.calls)
     return f'<table class="calls"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _row(call: CallRow, both: Both) -> str:
+def _row(call: CallRow, both: Both, beside: bool) -> str:
     worst, first = call.worst, call.first
     state = "fail" if call.is_wrong else "pass" if call.is_judged else "skipped"
     ratio = number(worst.measured.worst.ratio) if worst.measured and worst.measured.worst else "-"
     shapes = ", ".join(f"{r.output} {list(r.shape)}" for r in call.reports if r.measured)
     badge = f'<b class="badge {state}">{both(calls.verdict(call))}</b>'
+    third = f"<td>{both(calls.baselines_cell(call))}</td>" if beside else ""
     told = f'<td class="told">{both(calls.told(call))}</td>'
-    cells = [first.line.rpartition("/")[2], ratio, first.operator or first.kind, worst.dtype]
+    cells = [first.line.rpartition("/")[2], worst.dtype, first.operator or first.kind]
     plain = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    named = f"<td>{escape(call.name)}</td><td>{badge}</td>"
-    return f'<tr data-state="{state}">{named}{told}{plain}<td class="told">{escape(shapes)}</td></tr>'
+    named = f"<td>{_breakable(call.name)}</td><td>{badge}</td><td>{ratio}</td>"
+    return f'<tr data-state="{state}">{named}{third}{told}{plain}<td class="told">{escape(shapes)}</td></tr>'
+
+
+def _breakable(name: str) -> str:
+    """A long name may go on in the next line after a dot, never inside a word."""
+    return escape(name).replace(".", ".<wbr>")
 
 
 def _card(call: CallRow, both: Both, section: Section) -> str:
@@ -95,7 +105,7 @@ def _card(call: CallRow, both: Both, section: Section) -> str:
     where = f"<p><code>{escape(first.line)}</code><br><code>{escape(first.code_line)}</code></p>" if first.line else ""
     inherits = f"<p>{both(calls.inherited(first))}</p>" if first.inherits else ""
     outputs = "".join(section(r) for r in call.reports)
-    return f"<section><h2>{escape(call.name)}</h2>{where}{inherits}{outputs}</section>"
+    return f"<section><h2>{_breakable(call.name)}</h2>{where}{inherits}{outputs}</section>"
 
 
 def _unjudged(found: DumpComparison, both: Both) -> str:

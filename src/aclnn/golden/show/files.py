@@ -106,6 +106,7 @@ def _output(report: OutputReport) -> dict[str, Any]:
     found["notes"] = [n._asdict() for n in report.notes]
     if report.kind:
         found["code_line"] = report.code_line
+        found |= {"reads": list(report.reads), "content": report.content}
     if report.measured is not None:
         ulps = report.measured.ulps
         found["ulp_histogram"] = ulps[: int(ulps.nonzero()[0].max()) + 1].tolist() if ulps.any() else []
@@ -133,6 +134,9 @@ def _save_junit(found: Comparison, file: BinaryIO, lang: str) -> None:
         errors=str(count[ERROR]),
         skipped=str(count[SKIPPED]),
     )
+    said = ElementTree.SubElement(suite, "properties")
+    for name, value in (("standard", found.standard.name), *found.in_force):
+        ElementTree.SubElement(said, "property", name=name, value=value)
     for report in found.reports:
         case = ElementTree.SubElement(
             suite, "testcase", classname=report.operator or "compare", name=_NOT_IN_XML.sub("�", report.label)

@@ -46,6 +46,7 @@ def _filled(found: Comparison, lang: str, **parts: str) -> str:
         sound=_badge("sound", {True: "pass", False: "fail", None: "skipped"}[found.sound], SOUND[found.sound]),
         standard=both(_standard(found)),
         legend=pictures.legend(),
+        width="1500px" if isinstance(found, DumpComparison) else "1180px",
         **parts,
         next=both(Text(next_step(found).strip(), next_step(found, "zh").strip())),
         version=escape(__version__),
@@ -103,7 +104,8 @@ def section(report: OutputReport) -> str:
     title = f"{escape(report.label)} <small>{escape(report.dtype)} {escape(str(list(report.shape)))}</small>"
     badge = f'<b class="badge {report.status}">{both(STATUS[report.status])}</b>'
     parts = [f"<p>{both(report.why)}</p>" if report.why else ""]
-    parts.append(_list("criteria", [f"{'✓' if c.holds else '✗'} {both(c.text)}" for c in report.criteria]))
+    asked = dict.fromkeys((*report.criteria, *(report.also.criteria if report.also else ())))
+    parts.append(_list("criteria", [f"{'✓' if c.holds else '✗'} {both(c.text)}" for c in asked]))
     said = miss_sentence(report)
     parts.append(_list("places", [] if said is None else [both(said)]))
     parts.append(_list("notes", [both(n) for n in report.notes]))

@@ -15,6 +15,7 @@ from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.texts import Text, percent
 from aclnn.golden.why import hypotheses
 from aclnn.golden.why.hypotheses import Hypothesis
+from aclnn.golden.why.hypotheses.model import Recomputed
 from aclnn.runtime.reference import arguments, evaluate, evaluate_sums
 
 _LEFT_OVER = 0.01  # of the misses may stay unexplained
@@ -49,25 +50,26 @@ def explain(case: LoadedCase, wrong: Mapping[str, Wrong]) -> dict[str, Hint]:
     for hypothesis in hypotheses.of(case):
         if len(hints) == len(wrong) or time.monotonic() > until:
             break
-        for truth in _under(case, hypothesis, given):
-            if truth.name in wrong.keys() - hints.keys() and hypothesis.explains(case, truth.name):
+        for truth in _under(case, hypothesis.way, given):
+            if truth.name in wrong.keys() - hints.keys() and hypothesis.way.explains(case, truth.name):
                 hint = _proved(hypothesis, truth, wrong[truth.name])
                 if hint is not None:
                     hints[truth.name] = hint
     return hints
 
 
-def _under(case: LoadedCase, hypothesis: Hypothesis, given: dict[str, Any]) -> Iterator[Truth]:
+def _under(case: LoadedCase, way: Recomputed, given: dict[str, Any]) -> Iterator[Truth]:
     """What the outputs would be."""
-    changed = hypothesis.before(case, given)
+    changed = way.before(case, given)
     exact, sums = evaluate(case.op, changed), evaluate_sums(case.op, changed)
     for truth, _ in assembled(case.op, case.call, case.targets, exact, sums):
         total = np.broadcast_to(truth.terms.total, truth.exact.shape)
-        if hypothesis.unit is not None:
-            total = total * (hypothesis.unit / truth.precision.compute.unit)
+        if way.unit is not None:
+            total = total * (way.unit / truth.precision.compute.unit)
+        other = way.instead(case, truth.name) if way.instead is not None else None
         yield truth._replace(
-            exact=hypothesis.after(case, truth.name, truth.exact),
-            terms=Terms(hypothesis.after(case, truth.name, total), truth.terms.lengths),
+            exact=way.after(case, truth.name, truth.exact) if other is None else other,
+            terms=Terms(way.after(case, truth.name, total), truth.terms.lengths),
         )
 
 
@@ -76,7 +78,7 @@ def _proved(hypothesis: Hypothesis, truth: Truth, wrong: Wrong) -> Hint | None:
     left, size = int(np.count_nonzero(ratio > 1)), wrong.target.size
     if left > _LEFT_OVER * wrong.misses:
         return None
-    if hypothesis.unit is not None and not _looks_coarse(wrong, float(ratio.max())):
+    if hypothesis.way.unit is not None and not _looks_coarse(wrong, float(ratio.max())):
         return None
     share = percent(size - left, size)
     proof = Text(f"{hypothesis.proof.en} {share} is in tolerance", f"{hypothesis.proof.zh}，{share}在容差内")

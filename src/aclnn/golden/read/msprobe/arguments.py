@@ -11,7 +11,7 @@ import numpy as np
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError
-from aclnn.golden.read.msprobe.calls import Call, Unjudged
+from aclnn.golden.read.msprobe.calls import RecordedCall, Unjudged
 from aclnn.golden.read.msprobe.dump import Recorded
 from aclnn.golden.texts import Text
 
@@ -20,7 +20,7 @@ Signature = Mapping[str, Any]  # names in torch's order, with defaults; ... wher
 
 
 @dataclass
-class Prepared:
+class PreparedCall:
     """A unit as a call of one of our operators: its inputs, and the results that the dump has."""
 
     op: str
@@ -30,9 +30,9 @@ class Prepared:
     outputs: dict[str, Recorded] = field(default_factory=dict)
     absent: dict[str, Text] = field(default_factory=dict)  # results that should be there, with reasons
     notes: tuple[Text, ...] = ()
-    behind: Recurrence | tuple[Prepared, ...] | None = None  # what is behind the results beside the operator alone
+    behind: Recurrence | tuple[PreparedCall, ...] | None = None  # what is behind the results beside the operator alone
     doubt: Text | None = None  # why a wrong result would prove nothing
-    other: Prepared | None = None  # another way to read the call, where the dump does not say which is right
+    other: PreparedCall | None = None  # another way to read the call, where the dump does not say which is right
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Recurrence:
     dc: Array | None = None
 
 
-def bound(signature: Signature, call: Call) -> dict[str, Any]:
+def bound(signature: Signature, call: RecordedCall) -> dict[str, Any]:
     """Positional and keyword arguments by name, with torch's defaults."""
     listed, named = call.arguments()
     aliases = {"self": "input"}
@@ -74,7 +74,7 @@ def tensor(value: Any, name: str) -> Recorded:
     return value
 
 
-def data(call: Call, recorded: Recorded, name: str) -> Array:
+def data(call: RecordedCall, recorded: Recorded, name: str) -> Array:
     """The data of a tensor; what is wrong with them is why the call is not judged."""
     try:
         return call.dump.array(recorded)
@@ -83,7 +83,7 @@ def data(call: Call, recorded: Recorded, name: str) -> Array:
         raise Unjudged(f"{name}: {said}", f"{name}：{said}") from None
 
 
-def result(call: Call, value: Any, name: str, prepared: Prepared) -> Array | None:
+def result(call: RecordedCall, value: Any, name: str, prepared: PreparedCall) -> Array | None:
     """A result of the unit, or None with the reason noted in `prepared`."""
     if not isinstance(value, Recorded):
         prepared.absent[name] = Text("it is not in the dump", "dump中没有该输出")

@@ -39,7 +39,7 @@ def is_ours(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Call:
+class RecordedCall:
     """One call: what went in and came out, and the same of its gradients, where they are in the dump."""
 
     dump: Dump
@@ -89,8 +89,8 @@ class Unit:
 
     name: str  # of its entry in the dump
     direction: str
-    call: Call
-    siblings: tuple[Call, ...] = ()  # of a module's parameters: every call of it that has a backward
+    call: RecordedCall
+    siblings: tuple[RecordedCall, ...] = ()  # of a module's parameters: every call of it that has a backward
     order: int = 0
 
     @property
@@ -113,7 +113,7 @@ def units(dump: Dump) -> list[Unit]:
         if direction == PARAMETERS:
             module = call.rpartition(".")[0]
             used = tuple(c for c in calls.values() if c.is_module and c.module == module and c.backward is not None)
-            first = used[0] if used else Call(dump, call, _kind(name), True, None, None)
+            first = used[0] if used else RecordedCall(dump, call, _kind(name), True, None, None)
             found.append(Unit(name, direction, first, used, order))
         else:
             found.append(Unit(name, direction, calls[call], (), order))
@@ -140,7 +140,7 @@ def _kind(name: str) -> str:
     return found["kind"]
 
 
-def _calls(dump: Dump) -> Iterator[Call]:
+def _calls(dump: Dump) -> Iterator[RecordedCall]:
     parts: dict[str, dict[str, Any]] = {}
     for name, entry in dump.entries.items():
         call, direction = _home(name)
@@ -150,10 +150,10 @@ def _calls(dump: Dump) -> Iterator[Call]:
         function = FUNCTIONS.fullmatch(found["entry"])
         in_place = bool(function and function["inplace"])
         both = found.get(FORWARD), found.get(BACKWARD)
-        yield Call(dump, call, _kind(found["entry"]), function is None, *both, in_place=in_place)
+        yield RecordedCall(dump, call, _kind(found["entry"]), function is None, *both, in_place=in_place)
 
 
-def _seen_as_functions(dump: Dump, calls: Mapping[str, Call]) -> set[str]:
+def _seen_as_functions(dump: Dump, calls: Mapping[str, RecordedCall]) -> set[str]:
     """Modules whose work is in the dump as a call of a function too: by construct.json, else by their results."""
     functions = [c for c in calls.values() if not c.is_module and c.forward is not None]
     named = {parent for c in functions if (parent := dump.parents.get(f"{c.name}.{FORWARD}"))}
@@ -169,7 +169,7 @@ def _seen_as_functions(dump: Dump, calls: Mapping[str, Call]) -> set[str]:
     return hidden
 
 
-def _signature(call: Call) -> tuple[Any, ...] | None:
+def _signature(call: RecordedCall) -> tuple[Any, ...] | None:
     """What dump.json says of the first result: enough to know it again."""
     results = call.results() if call.forward is not None else []
     first = results[0] if results else None

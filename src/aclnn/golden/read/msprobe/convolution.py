@@ -8,8 +8,17 @@ import numpy as np
 
 from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array
-from aclnn.golden.read.msprobe.arguments import Prepared, bound, computed_in, data, narrowed, result, rounded, tensor
-from aclnn.golden.read.msprobe.calls import FORWARD, PARAMETERS, Call, Unit, Unjudged
+from aclnn.golden.read.msprobe.arguments import (
+    PreparedCall,
+    bound,
+    computed_in,
+    data,
+    narrowed,
+    result,
+    rounded,
+    tensor,
+)
+from aclnn.golden.read.msprobe.calls import FORWARD, PARAMETERS, RecordedCall, Unit, Unjudged
 from aclnn.golden.read.msprobe.dump import Recorded
 from aclnn.golden.texts import Text
 
@@ -31,7 +40,7 @@ _OUTPUTS = ("gradInput", "gradWeight", "gradBias")
 class Geometry:
     """A convolution in our operator's terms, with its tensors."""
 
-    def __init__(self, call: Call, given: dict[str, Any]):
+    def __init__(self, call: RecordedCall, given: dict[str, Any]):
         self.call = call
         self.x, self.weight = tensor(given["input"], "input"), tensor(given["weight"], "weight")
         self.bias = given["bias"] if isinstance(given.get("bias"), Recorded) else None
@@ -89,7 +98,7 @@ class Geometry:
         return rounded(data(self.call, self.weight, "weight"), self.dtype)
 
 
-def of(call: Call, attributes: dict[str, Any]) -> Geometry:
+def of(call: RecordedCall, attributes: dict[str, Any]) -> Geometry:
     if not call.is_module:
         return Geometry(call, bound(_TRANSPOSED if "transpose" in call.kind else _PLAIN, call))
     from aclnn.golden.read.msprobe.search import attributes_of
@@ -103,7 +112,7 @@ def of(call: Call, attributes: dict[str, Any]) -> Geometry:
     return Geometry(call, {**given, **attributes_of(call, given, attributes)})
 
 
-def prepared(unit: Unit, attributes: dict[str, Any]) -> Prepared:
+def prepared(unit: Unit, attributes: dict[str, Any]) -> PreparedCall:
     if unit.call.kind == "conv_tbc":
         return _conv_tbc(unit)
     if unit.direction == PARAMETERS:
@@ -114,19 +123,19 @@ def prepared(unit: Unit, attributes: dict[str, Any]) -> Prepared:
     return _forward(found) if unit.direction == FORWARD else backward(found)
 
 
-def _forward(found: Geometry) -> Prepared:
+def _forward(found: Geometry) -> PreparedCall:
     call = found.call
     inputs = tuple(t for t in (found.x, found.weight, found.bias) if t is not None)
     bias = None if found.bias is None else rounded(data(call, found.bias, "bias"), found.dtype)
     given = {"input": found.input(), "weight": found.kernel(), "bias": bias, **found.attributes()}
-    made = Prepared("aclnnConvolution", given, {}, inputs)
+    made = PreparedCall("aclnnConvolution", given, {}, inputs)
     y = found.batched(result(call, found.y, "output", made))
     made.targets = {"output": narrowed(y, found.dtype, "output")}
     made.notes = _autocast(found.dtype, inputs)
     return made
 
 
-def backward(found: Geometry) -> Prepared:
+def backward(found: Geometry) -> PreparedCall:
     """The gradients of a call; of a module only that of its input stands here."""
     call = found.call
     grads = call.grad_results()
@@ -137,7 +146,7 @@ def backward(found: Geometry) -> Prepared:
             "其输入没有batch维，dump中是其副本的梯度",
         )
     inputs = (g, found.x, found.weight)
-    made = Prepared("aclnnConvolutionBackward", {}, {}, inputs, notes=_autocast(found.dtype, inputs[1:]))
+    made = PreparedCall("aclnnConvolutionBackward", {}, {}, inputs, notes=_autocast(found.dtype, inputs[1:]))
     values = _gradients(found, made)
     mask = tuple(values.get(name) is not None or name in made.absent for name in _OUTPUTS)
     grad = found.batched(rounded(data(call, g, "gradOutput"), found.dtype))
@@ -148,7 +157,7 @@ def backward(found: Geometry) -> Prepared:
     return made
 
 
-def _gradients(found: Geometry, made: Prepared) -> dict[str, Array | None]:
+def _gradients(found: Geometry, made: PreparedCall) -> dict[str, Array | None]:
     """The gradients that the dump has of arguments that asked for one; what is missing is noted."""
     call, listed = found.call, found.call.grad_arguments()
     arguments = (found.x,) if call.is_module else (found.x, found.weight, found.bias)
@@ -177,7 +186,7 @@ def _autocast(dtype: DType, inputs: tuple[Recorded, ...]) -> tuple[Text, ...]:
     return (Text(f"autocast: its inputs were rounded to {dtype}", f"autocast：输入被舍入为{dtype}"),)
 
 
-def _conv_tbc(unit: Unit) -> Prepared:
+def _conv_tbc(unit: Unit) -> PreparedCall:
     call = unit.call
     given = bound(_TBC, call)
     tensors = {name: tensor(given[name], name) for name in ("input", "weight", "bias")}
@@ -187,14 +196,14 @@ def _conv_tbc(unit: Unit) -> Prepared:
     x, weight, bias = (rounded(data(call, t, n), dtype) for n, t in tensors.items())
     attributes = {"pad": given["pad"], "cubeMathType": 0}
     if unit.direction == FORWARD:
-        made = Prepared(
+        made = PreparedCall(
             "aclnnConvTbc", {"self": x, "weight": weight, "bias": bias, **attributes}, {}, (*tensors.values(),)
         )
         made.targets = {"output": narrowed(result(call, y, "output", made), dtype, "output")}
         return made
     grads, listed = call.grad_results(), call.grad_arguments()
     g = tensor(grads[0] if grads else None, "gradOutput")
-    made = Prepared("aclnnConvTbcBackward", {}, {}, (g, *tensors.values()))
+    made = PreparedCall("aclnnConvTbcBackward", {}, {}, (g, *tensors.values()))
     grad = rounded(data(call, g, "gradOutput"), dtype)
     made.given = {"self": grad, "input": x, "weight": weight, "bias": bias, **attributes}
     for i, (name, argument) in enumerate(zip(_OUTPUTS, tensors.values(), strict=True)):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from aclnn.base.geometry import Array
-from aclnn.golden.read.msprobe.arguments import Prepared, bound, data, result, tensor
-from aclnn.golden.read.msprobe.calls import FORWARD, Call, Unit, Unjudged
+from aclnn.golden.read.msprobe.arguments import PreparedCall, bound, data, result, tensor
+from aclnn.golden.read.msprobe.calls import FORWARD, RecordedCall, Unit, Unjudged
 from aclnn.golden.read.msprobe.dump import Recorded
 from aclnn.golden.texts import Text
 
@@ -29,7 +29,7 @@ _COPY = Unjudged(
 )
 
 
-def prepared(unit: Unit, attributes: dict[str, Any]) -> Prepared:
+def prepared(unit: Unit, attributes: dict[str, Any]) -> PreparedCall:
     call = unit.call
     given = _arguments(call, attributes)
     x, y = tensor(given["input"], "input"), tensor(call.results()[0] if call.results() else None, "output")
@@ -47,10 +47,12 @@ def prepared(unit: Unit, attributes: dict[str, Any]) -> Prepared:
     return found
 
 
-def _backward(call: Call, scales: dict[str, float], source: Recorded, values: Array, is_result: bool) -> Prepared:
+def _backward(
+    call: RecordedCall, scales: dict[str, float], source: Recorded, values: Array, is_result: bool
+) -> PreparedCall:
     grads, outputs = call.grad_results(), call.grad_arguments()
     g = tensor(grads[0] if grads else None, "gradOutput")
-    found = Prepared("aclnnEluBackward", {}, {}, (g, source))
+    found = PreparedCall("aclnnEluBackward", {}, {}, (g, source))
     found.given = {"gradOutput": data(call, g, "gradOutput"), **scales, "isResult": is_result, "selfOrResult": values}
     found.targets = {"gradInput": result(call, outputs[0] if outputs else None, "gradInput", found)}
     target = found.targets["gradInput"]
@@ -63,17 +65,17 @@ def _backward(call: Call, scales: dict[str, float], source: Recorded, values: Ar
 
 def _forward(
     scales: dict[str, float], x: Recorded, y: Recorded, before: Array, after: Array, overwritten: bool
-) -> Prepared:
+) -> PreparedCall:
     if overwritten and bool((after < 0).any()):
         raise _LOST
-    return Prepared("aclnnElu", {"self": before, **scales}, {"out": after}, (x,), {"out": y})
+    return PreparedCall("aclnnElu", {"self": before, **scales}, {"out": after}, (x,), {"out": y})
 
 
 def _same_bits(before: Array, after: Array) -> bool:
     return before.shape == after.shape and before.dtype == after.dtype and before.tobytes() == after.tobytes()
 
 
-def _arguments(call: Call, attributes: dict[str, Any]) -> dict[str, Any]:
+def _arguments(call: RecordedCall, attributes: dict[str, Any]) -> dict[str, Any]:
     if not call.is_module:
         aten = call.kind == "elu" and call.name.startswith("Aten.")
         return bound(_OF_ATEN if aten else _SIGNATURES[call.kind], call)
@@ -82,7 +84,9 @@ def _arguments(call: Call, attributes: dict[str, Any]) -> dict[str, Any]:
     return {"input": found, "alpha": attributes.get("alpha"), "inplace": attributes.get("inplace", False)}
 
 
-def _scales(call: Call, given: dict[str, Any], before: Array, after: Array, overwritten: bool) -> dict[str, float]:
+def _scales(
+    call: RecordedCall, given: dict[str, Any], before: Array, after: Array, overwritten: bool
+) -> dict[str, float]:
     kind, alpha = call.kind.lower(), given.get("alpha")
     if kind == "selu":
         return {**_SELU, "inputScale": 1.0}

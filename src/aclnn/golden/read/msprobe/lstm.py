@@ -15,8 +15,8 @@ import numpy as np
 from aclnn import ops
 from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array
-from aclnn.golden.read.msprobe.arguments import Prepared, Recurrence, computed_in, data, narrowed, result, rounded
-from aclnn.golden.read.msprobe.calls import Call, Unjudged
+from aclnn.golden.read.msprobe.arguments import PreparedCall, Recurrence, computed_in, data, narrowed, result, rounded
+from aclnn.golden.read.msprobe.calls import RecordedCall, Unjudged
 from aclnn.golden.read.msprobe.dump import Recorded
 from aclnn.golden.texts import Text
 from aclnn.ops.lstm import SAVED
@@ -30,7 +30,7 @@ _PARTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 class Reading:
     """One way to read a call: how its axes lie."""
 
-    call: Call
+    call: RecordedCall
     batch_first: bool
     dtype: DType  # what it was computed in
 
@@ -39,7 +39,7 @@ class Reading:
         return self.call.kind == "LSTMCell"
 
 
-def readings(call: Call, attributes: Mapping[str, Any], narrow: DType | None) -> list[Reading]:
+def readings(call: RecordedCall, attributes: Mapping[str, Any], narrow: DType | None) -> list[Reading]:
     """The ways to read a call, the likeliest first; `narrow` is what autocast computes in, in this dump."""
     layers = parameters(call)
     x, *_ = _inputs(call)
@@ -52,7 +52,7 @@ def readings(call: Call, attributes: Mapping[str, Any], narrow: DType | None) ->
     return found
 
 
-def _batch_axes(call: Call, x: Recorded, attributes: Mapping[str, Any]) -> list[bool]:
+def _batch_axes(call: RecordedCall, x: Recorded, attributes: Mapping[str, Any]) -> list[bool]:
     """Whether the batch is the first axis: the states know the batch; where both axes have its size both are tried."""
     if "batch_first" in attributes:
         return [bool(attributes["batch_first"])]
@@ -63,7 +63,7 @@ def _batch_axes(call: Call, x: Recorded, attributes: Mapping[str, Any]) -> list[
     return fitting or [False]
 
 
-def parameters(call: Call) -> list[tuple[str, ...]]:
+def parameters(call: RecordedCall) -> list[tuple[str, ...]]:
     """The names of the parameters, layer by layer and direction by direction, in our operator's order."""
     found: dict[tuple[int, int], set[str]] = {}
     for name in call.parameters():
@@ -92,12 +92,12 @@ def _leaf(value: Any) -> Recorded | None:
     )
 
 
-def _is_packed(call: Call) -> bool:
+def _is_packed(call: RecordedCall) -> bool:
     listed, _ = call.arguments()
     return bool(listed) and isinstance(listed[0], dict)
 
 
-def _inputs(call: Call) -> tuple[Recorded, Recorded | None, Recorded | None]:
+def _inputs(call: RecordedCall) -> tuple[Recorded, Recorded | None, Recorded | None]:
     """The input and the initial state; a state that is absent is zeros."""
     listed, named = call.arguments()
     x = listed[0] if listed else named.get("input")
@@ -109,7 +109,7 @@ def _inputs(call: Call) -> tuple[Recorded, Recorded | None, Recorded | None]:
     return leaf, h if isinstance(h, Recorded) else None, c if isinstance(c, Recorded) else None
 
 
-def _outputs(call: Call) -> tuple[Any, Any, Any]:
+def _outputs(call: RecordedCall) -> tuple[Any, Any, Any]:
     """y, h, c of an LSTM; h stands for y of a cell."""
     found = call.results()
     if call.kind == "LSTMCell":
@@ -118,7 +118,7 @@ def _outputs(call: Call) -> tuple[Any, Any, Any]:
     return (found[0] if found else None, *states)
 
 
-class Layout:
+class SequenceLayout:
     """How the tensors of a call lie, and as our operator has them: time first, a batch, nothing packed."""
 
     def __init__(self, reading: Reading):
@@ -154,7 +154,7 @@ class Layout:
         return array if self.order is None else array[:, self.order]
 
 
-def recurrence(reading: Reading, layout: Layout, gradients: bool) -> Recurrence:
+def recurrence(reading: Reading, layout: SequenceLayout, gradients: bool) -> Recurrence:
     call, dtype = reading.call, reading.dtype
     names = parameters(call)
     x, h0, c0 = _inputs(call)
@@ -176,7 +176,7 @@ def recurrence(reading: Reading, layout: Layout, gradients: bool) -> Recurrence:
     return replace(found, dy=dy, dh=dh, dc=dc)
 
 
-def _grads(call: Call, count: int) -> list[Recorded | None]:
+def _grads(call: RecordedCall, count: int) -> list[Recorded | None]:
     """Gradients of y, h and c, None where none arrived; of a cell those of h and c."""
     found = [g if isinstance(g, Recorded) else None for g in call.grad_results()]
     found += [None] * (count - len(found))
@@ -185,10 +185,10 @@ def _grads(call: Call, count: int) -> list[Recorded | None]:
     return [None, *found[:2]] if call.kind == "LSTMCell" else found[:3]
 
 
-def forward(reading: Reading) -> Prepared:
-    layout = Layout(reading)
+def forward(reading: Reading) -> PreparedCall:
+    layout = SequenceLayout(reading)
     found = recurrence(reading, layout, False)
-    made = Prepared("aclnnLSTM", _arguments(found), {}, _sources(reading.call), behind=found)
+    made = PreparedCall("aclnnLSTM", _arguments(found), {}, _sources(reading.call), behind=found)
     made.given |= {"hx": [found.h0, found.c0], "batchSizes": found.batch_sizes, "train": False}
     y, h, c = _outputs(reading.call)
     shown = [("output", _leaf(y), layout.sequence), ("hy", h, layout.state), ("cy", c, layout.state)]
@@ -227,7 +227,7 @@ def _notes(reading: Reading) -> tuple[Text, ...]:
     return (Text(f"autocast: computed in {reading.dtype}", f"autocast：以{reading.dtype}计算"),)
 
 
-def _sources(call: Call) -> tuple[Recorded, ...]:
+def _sources(call: RecordedCall) -> tuple[Recorded, ...]:
     return tuple(t for t in (*_inputs(call), *call.parameters().values()) if t is not None)
 
 
@@ -244,12 +244,12 @@ def _arguments(found: Recurrence) -> dict[str, Any]:
     }
 
 
-def backward(reading: Reading) -> Prepared:
+def backward(reading: Reading) -> PreparedCall:
     """The gradients of the input and the initial state; those of the parameters stand in an entry of their own."""
-    call, layout = reading.call, Layout(reading)
+    call, layout = reading.call, SequenceLayout(reading)
     found = recurrence(reading, layout, True)
     grads = tuple(g for g in call.grad_results() if isinstance(g, Recorded))
-    made = Prepared("aclnnLstmBackward", {}, {}, (*grads, *_sources(call)), behind=found)
+    made = PreparedCall("aclnnLstmBackward", {}, {}, (*grads, *_sources(call)), behind=found)
     names = ("dxOut", "dhPrevOut", "dcPrevOut")
     for name, value in zip(names, _grad_arguments(call), strict=True):
         if value is not ...:
@@ -276,7 +276,7 @@ def with_states(found: Recurrence) -> dict[str, Any]:
     return given | {"dy": found.dy, "dh": found.dh, "dc": found.dc}
 
 
-def _grad_arguments(call: Call) -> Iterator[Any]:
+def _grad_arguments(call: RecordedCall) -> Iterator[Any]:
     """Gradients of x, h0, c0; ... where none is asked for. A module's hook lists those of inputs that ask for one."""
     inputs = _inputs(call)
     listed = [g for g in call.grad_arguments() if g is None or isinstance(g, Recorded)]

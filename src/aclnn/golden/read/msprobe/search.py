@@ -14,7 +14,7 @@ import numpy as np
 from aclnn import ops
 from aclnn.base.geometry import Array
 from aclnn.golden.read.msprobe.arguments import data, rounded, tensor
-from aclnn.golden.read.msprobe.calls import Call, Unjudged
+from aclnn.golden.read.msprobe.calls import RecordedCall, Unjudged
 from aclnn.golden.read.msprobe.dump import Recorded
 from aclnn.runtime.reference import evaluate, evaluate_sums
 
@@ -26,7 +26,7 @@ _CLOSE = 2.0**-7  # of Σ|terms|: HF32 and bfloat16 reproduce so, another stride
 _ENOUGH = 0.9  # of the elements must agree
 
 
-class Axis(NamedTuple):
+class SpatialAxis(NamedTuple):
     """One axis of a convolution."""
 
     stride: int
@@ -35,7 +35,7 @@ class Axis(NamedTuple):
     output_padding: int = 0
 
 
-def attributes_of(call: Call, given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+def attributes_of(call: RecordedCall, given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """What somebody said of the module, or what its forward shows."""
     x, weight = tensor(given["input"], "input"), tensor(given["weight"], "weight")
     y = tensor(call.results()[0] if call.results() else None, "output")
@@ -58,8 +58,12 @@ def _listed(value: Any) -> Any:
 
 
 def _shown(
-    call: Call, given: Mapping[str, Any], tensors: tuple[Recorded, Recorded, Recorded], transposed: bool, groups: int
-) -> tuple[Axis, ...]:
+    call: RecordedCall,
+    given: Mapping[str, Any],
+    tensors: tuple[Recorded, Recorded, Recorded],
+    transposed: bool,
+    groups: int,
+) -> tuple[SpatialAxis, ...]:
     x, weight, y = tensors
     axes = len(weight.shape) - 2
     sizes = zip(x.shape[-axes:], weight.shape[2:], y.shape[-axes:], strict=True)
@@ -80,14 +84,14 @@ def _shown(
     return winners[0]
 
 
-def _combined(per_axis: list[list[Axis]]) -> Iterator[tuple[Axis, ...]]:
+def _combined(per_axis: list[list[SpatialAxis]]) -> Iterator[tuple[SpatialAxis, ...]]:
     """The same for all axes first, then every other combination."""
     same = [a for a in per_axis[0] if all(a in others for others in per_axis)]
     yield from ((a,) * len(per_axis) for a in same)
     yield from (combined for combined in product(*per_axis) if len(set(combined)) > 1)
 
 
-def _candidates(size: int, taps: int, result: int, transposed: bool) -> Iterator[Axis]:
+def _candidates(size: int, taps: int, result: int, transposed: bool) -> Iterator[SpatialAxis]:
     for dilation in range(1, _LARGEST + 1 if taps > 1 else 2):
         reach = dilation * (taps - 1)
         for padding in range(reach + 1):
@@ -97,17 +101,17 @@ def _candidates(size: int, taps: int, result: int, transposed: bool) -> Iterator
                 yield from _plain(size, reach, result, padding, dilation)
 
 
-def _plain(size: int, reach: int, result: int, padding: int, dilation: int) -> Iterator[Axis]:
+def _plain(size: int, reach: int, result: int, padding: int, dilation: int) -> Iterator[SpatialAxis]:
     room = size + 2 * padding - reach - 1
     fitting = [s for s in range(1, _LARGEST + 1) if room >= 0 and room // s + 1 == result]
-    yield from (Axis(s, padding, dilation) for s in (fitting[:1] if result == 1 else fitting))
+    yield from (SpatialAxis(s, padding, dilation) for s in (fitting[:1] if result == 1 else fitting))
 
 
-def _transposed(size: int, reach: int, result: int, padding: int, dilation: int) -> Iterator[Axis]:
+def _transposed(size: int, reach: int, result: int, padding: int, dilation: int) -> Iterator[SpatialAxis]:
     for stride in range(1, _LARGEST + 1 if size > 1 else 2):
         more = result - ((size - 1) * stride - 2 * padding + reach + 1)
         if 0 <= more < max(stride, dilation):
-            yield Axis(stride, padding, dilation, more)
+            yield SpatialAxis(stride, padding, dilation, more)
 
 
 Tensors = tuple[Recorded, Recorded, Recorded]  # input, weight, output
@@ -118,7 +122,7 @@ class _Trial:
 
     def __init__(
         self,
-        call: Call,
+        call: RecordedCall,
         given: Mapping[str, Any],
         tensors: tuple[Recorded, Recorded, Recorded],
         transposed: bool,
@@ -137,7 +141,7 @@ class _Trial:
             self.weight, self.y = weight[few], self.y[:, :_CHANNELS]
             self.bias = None if self.bias is None else self.bias[:_CHANNELS]
 
-    def share(self, axes: tuple[Axis, ...]) -> float:
+    def share(self, axes: tuple[SpatialAxis, ...]) -> float:
         """How much of the forward's output these attributes reproduce."""
         stride, padding, dilation, output_padding = map(tuple, zip(*axes, strict=True))
         given: dict[str, Any] = {"input": self.x, "weight": self.weight, "bias": self.bias}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aclnn.golden.read.msprobe import convolution, lstm
-from aclnn.golden.read.msprobe.arguments import Prepared, Recurrence, data, result, rounded, tensor
+from aclnn.golden.read.msprobe.arguments import PreparedCall, Recurrence, data, result, rounded, tensor
 from aclnn.golden.read.msprobe.calls import MODULES, PARAMETERS, Unit, Unjudged
 from aclnn.golden.read.msprobe.dump import Recorded
 
@@ -32,11 +32,11 @@ def gradient(unit: Unit, name: str) -> Any:
     return found[0] if isinstance(found, list) and len(found) == 1 else found
 
 
-def parameters_of_convolution(unit: Unit, attributes: dict[str, Any]) -> Prepared:
+def parameters_of_convolution(unit: Unit, attributes: dict[str, Any]) -> PreparedCall:
     refuse_accumulation(unit)
     parts = tuple(_part(convolution.of(call, attributes)) for call in unit.siblings)
     first = parts[0]
-    made = Prepared(first.op, first.given, {}, tuple(t for p in parts for t in p.inputs), notes=first.notes)
+    made = PreparedCall(first.op, first.given, {}, tuple(t for p in parts for t in p.inputs), notes=first.notes)
     made.behind = parts
     parameters = unit.siblings[0].parameters()
     for name, parameter in (("gradWeight", "weight"), ("gradBias", "bias")):
@@ -46,7 +46,7 @@ def parameters_of_convolution(unit: Unit, attributes: dict[str, Any]) -> Prepare
     return made
 
 
-def _part(found: convolution.Geometry) -> Prepared:
+def _part(found: convolution.Geometry) -> PreparedCall:
     """What one call adds to the gradients of the parameters."""
     call = found.call
     grads = call.grad_results()
@@ -55,19 +55,21 @@ def _part(found: convolution.Geometry) -> Prepared:
     channels = found.weight.shape[1] * found.groups if found.transposed else found.weight.shape[0]
     given = {"gradOutput": grad, "input": found.input(), "weight": found.kernel(), "biasSizes": (channels,)}
     mask = (False, True, found.bias is not None)
-    return Prepared("aclnnConvolutionBackward", given | {**found.attributes(), "outputMask": mask}, {}, (g, found.x))
+    return PreparedCall(
+        "aclnnConvolutionBackward", given | {**found.attributes(), "outputMask": mask}, {}, (g, found.x)
+    )
 
 
-def parameters_of_lstm(unit: Unit, readings: list[lstm.Reading]) -> Prepared:
+def parameters_of_lstm(unit: Unit, readings: list[lstm.Reading]) -> PreparedCall:
     refuse_accumulation(unit)
     parts = []
     for reading in readings:
-        behind = lstm.recurrence(reading, lstm.Layout(reading), True)
+        behind = lstm.recurrence(reading, lstm.SequenceLayout(reading), True)
         inputs = tuple(g for g in reading.call.grad_results() if isinstance(g, Recorded))
-        parts.append(Prepared("aclnnLstmBackward", {}, {}, inputs, behind=behind))
+        parts.append(PreparedCall("aclnnLstmBackward", {}, {}, inputs, behind=behind))
     first = parts[0].behind
     assert isinstance(first, Recurrence)
-    made = Prepared("aclnnLstmBackward", lstm.with_states(first), {}, tuple(t for p in parts for t in p.inputs))
+    made = PreparedCall("aclnnLstmBackward", lstm.with_states(first), {}, tuple(t for p in parts for t in p.inputs))
     made.behind = tuple(parts)
     names = [n for one in lstm.parameters(readings[0].call) for n in one]
     stored = readings[0].call.parameters()

@@ -6,27 +6,20 @@ from collections.abc import Iterator
 
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.texts import Text
-from aclnn.golden.why.hypotheses.model import Hypothesis, setting
+from aclnn.golden.why.hypotheses.model import Recomputed, setting
+
+_SCALES = (("alpha", "alpha"), ("scale", "scale"), ("inputScale", "input_scale"))
 
 
-def of(case: LoadedCase) -> Iterator[Hypothesis]:
-    call = case.call
+def the_other_flag(case: LoadedCase) -> Iterator[Recomputed]:
     if "isResult" in case.op.by_name:
-        asked = call["isResult"]
-        yield Hypothesis(
-            "is-result",
-            Text(
-                f"selfOrResult was taken for the forward's {'input' if asked else 'output'}; isResult is {asked}",
-                f"selfOrResult被当作正向的{'输入' if asked else '输出'}，而isResult是{asked}",
-            ),
-            Text(f"with isResult {not asked}", f"以isResult为{not asked}重算"),
-            setting("is_result", not asked),
-        )
-    for name, snake in (("alpha", "alpha"), ("scale", "scale"), ("inputScale", "input_scale")):
-        if call[name].value != 1:
-            yield Hypothesis(
-                f"{name}-ignored",
-                Text(f"{name} was ignored", f"忽略了{name}"),
-                Text(f"with {name} 1", f"以{name}为1重算"),
-                setting(snake, 1.0),
-            )
+        asked = case.call["isResult"]
+        taken = Text("input", "输入") if asked else Text("output", "输出")
+        words = {"taken": taken, "asked": asked, "other": not asked}
+        yield Recomputed(setting("is_result", not asked), words=words)
+
+
+def without_a_scale(case: LoadedCase) -> Iterator[Recomputed]:
+    for name, snake in _SCALES:
+        if case.call[name].value != 1:
+            yield Recomputed(setting(snake, 1.0), words={"name": name})

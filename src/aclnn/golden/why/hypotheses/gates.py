@@ -10,31 +10,20 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.texts import Text
-from aclnn.golden.why.hypotheses.model import After, Arguments, Before, Hypothesis, as_computed, as_given
+from aclnn.golden.why.hypotheses.model import After, Arguments, Before, Recomputed, as_computed, as_given
 
 _GATED_INPUTS = ("params", "storage", "input_gates", "hidden_gates", "input_bias", "hidden_bias")
 _GATED_OUTPUTS = ("gradGatesOut", "gradBiasOut", "storageOut")
 
 
-def of(case: LoadedCase) -> Iterator[Hypothesis]:
+def in_the_other_order(case: LoadedCase) -> Iterator[Recomputed]:
     for before, after, where in _readings(case):
-        yield Hypothesis(
-            "gate-order",
-            Text(
-                f"the gates in {where.en} are in the order i, g, f, o; they must be in the order i, f, g, o",
-                f"{where.zh}中门的顺序是i、g、f、o，应为i、f、g、o",
-            ),
-            Text("with the gates in the order i, g, f, o", "以i、g、f、o的顺序重算"),
-            before,
-            after,
-        )
+        yield Recomputed(before, after, words={"where": where})
+
+
+def lists_exchanged(case: LoadedCase) -> Iterator[Recomputed]:
     if {"g", "f"} <= case.op.by_name.keys():
-        yield Hypothesis(
-            "gate-order",
-            Text("the lists g and f are exchanged", "列表g与f互换"),
-            Text("with g and f exchanged", "以互换的g与f重算"),
-            lambda case, arguments: {**arguments, "g": arguments["f"], "f": arguments["g"]},
-        )
+        yield Recomputed(lambda case, arguments: {**arguments, "g": arguments["f"], "f": arguments["g"]})
 
 
 def _readings(case: LoadedCase) -> Iterator[tuple[Before, After, Text]]:

@@ -9,32 +9,19 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.golden.read.casefile import LoadedCase
-from aclnn.golden.texts import Text
-from aclnn.golden.why.hypotheses.model import Arguments, Hypothesis
+from aclnn.golden.why.hypotheses.model import Arguments, Recomputed
 
 Change = Callable[[LoadedCase, Array], Array]
 
 
-def of(case: LoadedCase) -> Iterator[Hypothesis]:
+def turned_round(case: LoadedCase) -> Iterator[Recomputed]:
     if max(_taps(case), default=1) > 1:
-        yield Hypothesis(
-            "kernel-not-flipped",
-            Text(
-                "the kernel was taken in the wrong direction (not flipped, or flipped once too often)",
-                "卷积核方向相反（未翻转或多翻转了一次）",
-            ),
-            Text("with the kernel the other way round", "以方向相反的卷积核重算"),
-            partial(_with_weight, _flipped),
-            partial(_with_grad_weight, _flipped),
-        )
+        yield Recomputed(partial(_with_weight, _flipped), partial(_with_grad_weight, _flipped))
+
+
+def transposed(case: LoadedCase) -> Iterator[Recomputed]:
     if min(_matrix(case)) > 1:
-        yield Hypothesis(
-            "transposed-weight",
-            Text("input and output channels of weight are exchanged", "weight的输入通道与输出通道互换"),
-            Text("with weight transposed", "以转置的weight重算"),
-            partial(_with_weight, _read_transposed),
-            partial(_with_grad_weight, _written_transposed),
-        )
+        yield Recomputed(partial(_with_weight, _read_transposed), partial(_with_grad_weight, _written_transposed))
 
 
 def _taps(case: LoadedCase) -> tuple[int, ...]:

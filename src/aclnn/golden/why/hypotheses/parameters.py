@@ -10,41 +10,32 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.texts import Text
-from aclnn.golden.why.hypotheses.model import Arguments, Hypothesis, as_computed, as_given
+from aclnn.golden.why.hypotheses.model import Arguments, Recomputed, as_computed, as_given
+
+_DIRECTIONS = (Text("forward", "正向"), Text("reverse", "反向"))
+_MATRICES = (((0,), "w_ih"), ((1,), "w_hh"), ((0, 1), Text("w_ih and w_hh", "w_ih与w_hh")))
+_WAYS = (
+    (True, True, Text("read and written", "读取与写出")),
+    (True, False, Text("read", "读取")),
+    (False, True, Text("written", "写出")),
+)
 
 
-def of(case: LoadedCase) -> Iterator[Hypothesis]:
-    directions = 1 + case.call["bidirectional"]
-    for direction in range(directions if case.call["hasBias"] else 0):
-        yield _missing_bias(direction, (Text("forward", "正向"), Text("reverse", "反向"))[direction])
-    for chosen, what in (((0,), Text("w_ih", "w_ih")), ((1,), Text("w_hh", "w_hh")), ((0, 1), _BOTH)):
-        yield from _transposed(chosen, what)
+def without_bias(case: LoadedCase) -> Iterator[Recomputed]:
+    directions = 1 + case.call["bidirectional"] if case.call["hasBias"] else 0
+    for direction in range(directions):
+        words = {"direction": _DIRECTIONS[direction]}
+        yield Recomputed(partial(_without_bias, direction), partial(_without_grad_bias, direction), words=words)
 
 
-_BOTH = Text("w_ih and w_hh", "w_ih与w_hh")
-
-
-def _missing_bias(direction: int, whose: Text) -> Hypothesis:
-    return Hypothesis(
-        "missing-bias",
-        Text(f"the bias of the {whose.en} direction is missing", f"缺少{whose.zh}方向的偏置"),
-        Text(f"without the bias of the {whose.en} direction", f"去掉{whose.zh}方向的偏置重算"),
-        partial(_without_bias, direction),
-        partial(_without_grad_bias, direction),
-    )
-
-
-def _transposed(chosen: tuple[int, ...], what: Text) -> Iterator[Hypothesis]:
-    for read, written in ((True, True), (True, False), (False, True)):
-        en = ("read" if read else "") + (" and " if read and written else "") + ("written" if written else "")
-        zh = ("读取" if read else "") + ("与" if read and written else "") + ("写出" if written else "")
-        yield Hypothesis(
-            "transposed-weight",
-            Text(f"{what.en} {'or its gradient ' if written else ''}is {en} transposed", f"{what.zh}按转置{zh}"),
-            Text(f"with {what.en} transposed", f"以转置的{what.zh}重算"),
-            partial(_read_transposed, chosen) if read else as_given,
-            partial(_written_transposed, chosen) if written else as_computed,
-        )
+def transposed(case: LoadedCase) -> Iterator[Recomputed]:
+    for chosen, what in _MATRICES:
+        for read, written, done in _WAYS:
+            yield Recomputed(
+                partial(_read_transposed, chosen) if read else as_given,
+                partial(_written_transposed, chosen) if written else as_computed,
+                words={"what": what, "done": done, "whose": "or its gradient " if written else ""},
+            )
 
 
 def _parameter(case: LoadedCase, index: int) -> tuple[int, int]:

@@ -1,0 +1,42 @@
+"""One thread of the BLAS while something is judged, and as many as before afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aclnn.runtime import blas
+
+
+@pytest.fixture
+def switch() -> blas._Switch:
+    found = blas._switch()
+    if found is None:
+        pytest.skip("this numpy does not bring OpenBLAS along")
+    return found
+
+
+def test_one_thread_and_then_as_before(switch: blas._Switch) -> None:
+    before = switch.get()
+    switch.set(2)
+    try:
+        with pytest.raises(KeyError):
+            _fail(switch)
+        assert switch.get() == 2
+    finally:
+        switch.set(before)
+
+
+def _fail(switch: blas._Switch) -> None:
+    with blas.one_thread():
+        assert switch.get() == 1
+        raise KeyError
+
+
+def test_a_library_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "libopenblas.so").write_text("no library")
+    assert blas._switch_of(tmp_path / "libopenblas.so") is None
+    monkeypatch.setattr(blas, "_switch", lambda: None)
+    with blas.one_thread():
+        pass
