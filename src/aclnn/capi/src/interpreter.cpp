@@ -170,6 +170,7 @@ bool has_version(const Python& python, const std::string& version) {
 // The state a thread keeps between its calls.
 thread_local void* kept_state = nullptr;
 thread_local int kept_since = 0;
+thread_local bool started_python = false;
 thread_local bool thread_is_ending = false;
 
 struct Keeper {
@@ -224,7 +225,7 @@ const Python* find_or_start(bool* started, Environment* environment, Outcome* re
   found = found != nullptr ? found : publish(library, reason);
   if (found == nullptr) return nullptr;
   start(library, *found, *environment);
-  *started = true;
+  *started = started_python = true;
   return found;
 }
 
@@ -233,6 +234,11 @@ bool holds_interpreter_lock() {
   if (py == nullptr || !py->is_initialized()) return false;
   void* mine = py->state_of_thread();
   return mine != nullptr && py->state_that_runs() == mine;
+}
+
+bool is_thread_of_python() {
+  const Python* py = python();
+  return py != nullptr && kept_state == nullptr && !started_python && py->state_of_thread() != nullptr;
 }
 
 InterpreterLock::InterpreterLock() {

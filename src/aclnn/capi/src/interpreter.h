@@ -80,6 +80,9 @@ class InterpreterLock {
   int state_ = 0;
 };
 
+// Whether the calling thread is one of a Python program: what runs on it may be interrupted by Python's signal handlers.
+bool is_thread_of_python();
+
 // Around every wait: lets go of Python's lock if the calling thread holds it, as one that came through ctypes.PyDLL does.
 class WithoutInterpreterLock {
  public:
