@@ -43,7 +43,7 @@ _hooks: list[Any] = []
 
 
 def start(contracts: str, close_doors: int, forget: int) -> tuple[int, int] | Refusal:
-    """Joins library and engine; where the library reads whether a context was ever entered. `close_doors` is the address
+    """Joins library and engine; says where to read whether a context was ever entered. `close_doors` is the address
     of the function to call before Python ends, `forget` of the one that lets go of all that is planned."""
     if contracts != contracts_id():
         text = "the library was built from another version of aclnn-cpu than the installed one; build it again."

@@ -36,6 +36,10 @@ const Engine* engine(Outcome* reason);
 // The Python engine: starts the interpreter, or joins the one that is here.
 const Engine* start_python(Outcome* reason);
 
+// The same in a process of its own, where another version of Python is here; the reason says so already if it fails.
+struct Environment;
+const Engine* start_remote(const Environment& environment, Outcome* reason);
+
 }  // namespace aclnn_cpu
 
 // Replaces the engine for what is planned from now on; null brings Python back.

@@ -209,7 +209,7 @@ const Python* find_or_start(bool* started, Environment* environment, Outcome* re
   *started = false;
   if (!find_environment(environment, reason)) return nullptr;
   const Python* found = python();
-  if (found != nullptr && !has_version(*found, environment->version)) {
+  if (has_another_python(*environment)) {
     const std::string full = found->version();
     *reason = refusal("the process already has Python " + full.substr(0, full.find(' ')) +
                       ", but this library was built for Python " + environment->version + "; both must be the same.");
@@ -227,6 +227,10 @@ const Python* find_or_start(bool* started, Environment* environment, Outcome* re
   start(library, *found, *environment);
   *started = started_python = true;
   return found;
+}
+
+bool has_another_python(const Environment& environment) {
+  return python() != nullptr && !has_version(*python(), environment.version);
 }
 
 bool holds_interpreter_lock() {

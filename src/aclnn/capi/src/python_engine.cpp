@@ -254,7 +254,9 @@ Outcome connect(const Environment& environment) {
 const Engine* start_python(Outcome* reason) {
   bool started = false;
   Environment environment;
-  if (find_or_start(&started, &environment, reason) == nullptr) return nullptr;
+  if (find_or_start(&started, &environment, reason) == nullptr) {
+    return has_another_python(environment) ? start_remote(environment, reason) : nullptr;
+  }
   if (started) {
     *reason = connect(environment);
     python()->save_thread();  // from here on, everyone takes the lock when it is needed
