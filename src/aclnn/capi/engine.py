@@ -42,7 +42,7 @@ MOST_BOUND = 16
 _hooks: list[Any] = []
 
 
-def start(contracts: str, close_doors: int, forget: int) -> tuple[int, int] | Refusal:
+def start(contracts: str, close_doors: int, forget: int = 0) -> tuple[int, int] | Refusal:
     """Joins library and engine; says where to read whether a context was ever entered. `close_doors` is the address
     of the function to call before Python ends, `forget` of the one that lets go of all that is planned."""
     if contracts != contracts_id():
