@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,10 +19,12 @@ from aclnn.ops.elu import elu_backward_case
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
 from aclnn.runtime.plan import make_plan
 from tests.doors.c_door import CCall
-from tests.doors.toolchain import built, needs_compiler
+from tests.doors.toolchain import built, compile_and_run, needs_compiler
 from tests.harness import bits, call
 
 pytestmark = needs_compiler
+
+BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "c" / "calls.cpp"
 
 CALLS = """
 import ctypes, sys, time
@@ -133,3 +136,9 @@ def test_what_wakes_threads_stays_with_the_worker() -> None:
     small, large = (make_plan(c.op, c.call, "auto", 2) for c in map(elu_backward_case, ((4,), (300, 301))))
     assert runs_on_caller(small, Planned(small, 0).native)
     assert not runs_on_caller(large, Planned(large, 0).native)
+
+
+def test_the_benchmark_measures_right_results(tmp_path: Path) -> None:
+    """It ends with 1 if one is wrong."""
+    said = compile_and_run(BENCHMARK, tmp_path, "-O2").splitlines()
+    assert [line.split()[-1] for line in said] == ["us"] * 5 + ["one"] * 2
