@@ -84,6 +84,18 @@ def test_program_is_clean_with_python_inside(program: str, objects: Objects, tmp
     assert run([target], **ENVIRONMENT | {"ASAN_OPTIONS": "detect_leaks=0"}).endswith("fine\n")
 
 
+@pytest.mark.parametrize("program", SUITE)
+@pytest.mark.parametrize("kind", ["address", "thread"])
+def test_program_is_clean_with_the_engine_in_a_process_of_its_own(
+    kind: str, program: str, objects: Objects, tmp_path: Path
+) -> None:
+    ours = [made for made in objects(kind) if not made.endswith("/c_engine.o")]
+    folder, target = Path(ours[0]).parent, str(tmp_path / program)
+    sources = [str(PROGRAMS / f"{name}.cpp") for name in (program, "remote")]
+    run([*compiler(kind), f"-I{folder}", *sources, *ours, "-ldl", "-o", target])
+    assert run([target], **ENVIRONMENT).endswith("fine\n")
+
+
 @pytest.mark.parametrize("python_inside", [False, True])
 def test_every_way_to_leave_is_clean(python_inside: bool, objects: Objects, tmp_path: Path) -> None:
     ours = [made for made in objects("address") if not (python_inside and made.endswith("/c_engine.o"))]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -138,7 +140,7 @@ def test_python_ends_under_a_kernel_that_takes_longer_than_an_exit_waits(seconds
     slow = f"""
 import time
 from aclnn.capi import engine
-engine.Execution.run = lambda self, addresses: time.sleep({seconds})
+engine.Planned.run = lambda self, addresses: time.sleep({seconds})
 class Late:
     def __del__(self, sleep=time.sleep): sleep(2)
 sys.late = Late()
@@ -161,13 +163,70 @@ def test_from_ctypes_in_the_same_version_without_our_packages(library: Path) -> 
 
 
 def test_from_ctypes_in_another_version(library: Path) -> None:
-    ended = run_program([other_python(), "-c", FROM_CTYPES.replace("{how}", "CDLL"), library])
-    assert ended.returncode == 0, ended.stderr
-    code, message = ended.stdout.splitlines()[0].split(" ", 1)
-    assert code == "561000"
-    assert message.startswith("aclnnEluBackward: the process already has Python 3.")
-    assert message.endswith(f"but this library was built for Python {VERSION}; both must be the same.")
-    assert ended.stdout.splitlines()[1] == "[0, 0, 0, 0]"
+    """The engine's own Python serves from a process beside this one."""
+    for how in ("CDLL", "PyDLL"):
+        ended = run_program([other_python(), "-c", FROM_CTYPES.replace("{how}", how), library])
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "0 \n" + COMPUTED, "")
+
+
+def test_another_version_where_the_engines_python_is_gone(library: Path, tmp_path: Path) -> None:
+    """One that describes itself well and then does not serve: an answer with both reasons, and nothing on stderr."""
+    ask = [sys.executable, "-c", "from aclnn.capi.interpreter import describe; describe()"]
+    version, _, *rest = subprocess.run(ask, capture_output=True, text=True).stdout.splitlines()
+    python = tmp_path / "python"
+    described = " ".join(map(shlex.quote, [version, str(python), *rest]))
+    for end in ("exit 3", "exec 2>/dev/null /no/such/program"):
+        cases = f"*describe*) printf '%s\\n' {described};; *) {end};;"
+        python.write_text(f"#!/bin/sh\ncase $* in {cases} esac\n")
+        python.chmod(0o755)
+        once = FROM_CTYPES.replace("{how}", "CDLL")
+        ended = run_program([other_python(), "-c", once, library], {**os.environ, "ACLNN_PYTHON": str(python)})
+        assert ended.stdout.startswith("561000 aclnnEluBackward: the process already has Python 3."), ended.stderr
+        assert f"Python {VERSION} does not serve beside it either: the process that computes" in ended.stdout
+        assert (ended.stdout.splitlines()[1], ended.stderr) == ("[0, 0, 0, 0]", "")
+
+
+IN_ANOTHER_PROCESS = """
+import os, signal, time
+def helpers():
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/cmdline") as file:
+                if "aclnn.capi.remote" in file.read(): found.append(int(entry))
+        except OSError:
+            pass
+    return found
+def mine():
+    return [h for h in helpers() if h not in before]
+"""
+
+
+def test_the_process_beside_ends_with_the_program_and_may_be_killed(library: Path) -> None:
+    """Killed under a program it leaves an answer and a sentence; programs that wait for their children never see it."""
+    once = FROM_CTYPES.replace("{how}", "CDLL")
+    killed = """
+os.kill(mine()[0], signal.SIGKILL)
+try:
+    print(os.wait())
+except ChildProcessError:
+    print("no child")
+size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+for _ in range(2):
+    print(lib.aclnnEluBackwardGetWorkspaceSize(tensor(y), scalar, scalar, scalar, ctypes.c_bool(True), tensor(y),
+        tensor(out), ctypes.byref(size), ctypes.byref(executor)), lib.aclGetRecentErrMsg().decode())
+"""
+    ended = run_program([other_python(), "-c", IN_ANOTHER_PROCESS + "before = helpers()" + once + killed, library])
+    gone = "561000 the process that computes for this one has ended; operators are no longer taken.\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "0 \n" + COMPUTED + "no child\n" + 2 * gone, "")
+    left = "print(mine()[0])"
+    ended = run_program([other_python(), "-c", IN_ANOTHER_PROCESS + "before = helpers()" + once + left, library])
+    beside = Path("/proc") / ended.stdout.split()[-1]
+    for _ in range(100):
+        if not beside.exists():
+            break
+        time.sleep(0.1)
+    assert not beside.exists()
 
 
 def test_a_chosen_python(tiny: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -108,11 +107,73 @@ tensor = acl.nn.create_tensor((2,), acl.ACL_FLOAT, 0)[0]
 print(acl.nn.get_workspace_size("aclnnInplaceElu", tensor, scalar, scalar, scalar)[2], acl.get_recent_err_msg())
 """
 
+OPERATORS = """
+import acl, array, threading
+one = acl.nn.create_scalar(1.0, acl.ACL_FLOAT)[0]
+def device(values):
+    data = array.array("f", values)
+    ptr = acl.rt.malloc(4 * len(data), 0)[0]
+    assert acl.rt.memcpy(ptr, 4 * len(data), data.buffer_info()[0], 4 * len(data), acl.ACL_MEMCPY_HOST_TO_DEVICE) == 0
+    return ptr
+def host(ptr, count):
+    return list(array.array("f", acl.util.ptr_to_bytes(ptr, 4 * count)))
+def run(stream, op, *given):
+    size, executor, ret = acl.nn.get_workspace_size(op, *given)
+    if ret: return ret
+    workspace = acl.rt.malloc(size, 0)[0] if size else None
+    ret = acl.nn.execute(op, workspace, size, executor, stream) or acl.rt.synchronize_stream(stream)
+    if size: acl.rt.free(workspace)
+    return ret
+acl.init(); acl.rt.set_device(0)
+stream = acl.rt.create_stream()[0]
+y, g, out = device([-0.5, 1.0, -0.25, 2.0]), device([2.0, 3.0, 4.0, 5.0]), device([9.0] * 8)
+dense = [acl.nn.create_tensor((2, 2), acl.ACL_FLOAT, p)[0] for p in (g, y)]
+apart = acl.nn.create_tensor((2, 2), acl.ACL_FLOAT, out, strides=(4, 2), storage=(8,))[0]
+for _ in range(50):
+    ret = run(stream, "aclnnEluBackward", dense[0], one, one, one, True, dense[1], apart)
+    assert ret == 0, acl.get_recent_err_msg()
+assert host(out, 8) == [1.0, 9.0, 3.0, 9.0, 3.0, 9.0, 5.0, 9.0], host(out, 8)
+assert run(stream, "aclnnInplaceElu", dense[1], one, one, one) == 0
+assert abs(host(y, 4)[0] - (2.718281828 ** -0.5 - 1)) < 1e-6 and host(y, 4)[1] == 1.0
+assert run(stream, "aclnnEluBackward", dense[0], one, one, one, True, dense[1], dense[0]) == 0  # the same view
+assert run(stream, "aclnnEluBackward", dense[0], None, one, one, True, dense[1], apart) == 161001
+assert "alpha is null" in acl.get_recent_err_msg()
+grad_bias = device([0.0] * 2)
+def tensor(shape, ptr): return acl.nn.create_tensor(shape, acl.ACL_FLOAT, ptr, acl.ACL_FORMAT_NCHW)[0]
+mask = acl.nn.create_bool_array([True, True, True])[0]
+ones, none, two = (acl.nn.create_int_array(v)[0] for v in ([1, 1], [0, 0], [2]))
+shapes = (1, 2, 1, 1), (1, 2, 3, 3), (2, 2, 3, 3)
+given = [tensor(s, device([1.0] * n)) for s, n in zip(shapes, (2, 18, 36))]
+memory = [device([0.0] * n) for n in (18, 36)]
+outs = [*map(tensor, shapes[1:], memory), acl.nn.create_tensor((2,), acl.ACL_FLOAT, grad_bias)[0]]
+ret = run(stream, "aclnnConvolutionBackward", *given, two, ones, none, ones, False, none, 1, mask, 0, *outs)
+assert ret == 0, acl.get_recent_err_msg()
+assert host(memory[0], 18) == [2.0] * 18 and host(memory[1], 36) == [1.0] * 36 and host(grad_bias, 2) == [1.0, 1.0]
+wrong = []
+def work():
+    acl.rt.set_device(0)
+    stream = acl.rt.create_stream()[0]
+    a, b, c = device([-0.5] * 5000), device([2.0] * 5000), device([0.0] * 5000)
+    t = [acl.nn.create_tensor((5000,), acl.ACL_FLOAT, p)[0] for p in (b, a, c)]
+    for _ in range(20):
+        if run(stream, "aclnnEluBackward", t[0], one, one, one, True, t[1], t[2]) or host(c, 5000) != [1.0] * 5000:
+            wrong.append(acl.get_recent_err_msg())
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert not wrong, wrong[0]
+print("fine")
+"""
+
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_operator_in_another_python_says_which_one_it_needs(version: str) -> None:
-    said = run(OPERATOR, another_python(version))
-    assert re.fullmatch(rf"561000 aclnnInplaceElu: the process already has Python {version}.*; both must be .*\n", said)
+def test_operators_in_another_python(version: str) -> None:
+    """Nothing of ours is installed there; what lies between the elements of a result stays as it was."""
+    assert run(OPERATORS, another_python(version)) == "fine\n"
+
+
+def test_operators_in_the_same_python() -> None:
+    assert run(OPERATORS) == "fine\n"
 
 
 def test_an_operator_in_the_same_python_needs_nothing_but_the_prefix() -> None:

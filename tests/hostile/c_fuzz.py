@@ -45,11 +45,11 @@ def _object(name: str, options: list[str]) -> Path:
     return made
 
 
-def build_sanitized(into: Path) -> Path:
+def build_sanitized(into: Path, *more: Path) -> Path:
     """The fuzzer with the whole library under the address and undefined-behaviour sanitizers."""
     ours = [made for made in compile_all("address", into) if not made.endswith("/c_engine.o")]
-    sources = [str(SOURCES / f"{name}.cpp") for name in ("fuzz", *SHARED)]
-    return _compiled([*compiler("address"), *sources, *ours, "-ldl", "-o", str(into / "fuzz")])
+    sources = [*map(str, more), *(str(SOURCES / f"{name}.cpp") for name in ("fuzz", *SHARED))]
+    return _compiled([*compiler("address"), f"-I{into}", *sources, *ours, "-ldl", "-o", str(into / "fuzz")])
 
 
 def _compiled(command: list[str]) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.toolchain import needs_compiler
+from tests.doors.toolchain import PROGRAMS, needs_compiler
 from tests.hostile import c_fuzz
 
 pytestmark = needs_compiler
@@ -25,4 +25,10 @@ def test_memory_may_end_at_any_allocation(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_run_under_sanitizers_finds_nothing(tmp_path: Path) -> None:
     program = c_fuzz.build_sanitized(tmp_path)
+    assert "nothing found" in c_fuzz.run([program, 1, 100, 200, 3, 60])
+
+
+@pytest.mark.long
+def test_with_the_engine_in_a_process_of_its_own_it_finds_nothing_either(tmp_path: Path) -> None:
+    program = c_fuzz.build_sanitized(tmp_path, PROGRAMS / "remote.cpp")
     assert "nothing found" in c_fuzz.run([program, 1, 100, 200, 3, 60])

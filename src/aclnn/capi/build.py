@@ -184,7 +184,8 @@ def _run(command: list[str]) -> None:
 
 def _key(python: Interpreter) -> str:
     """A name for everything the prefix depends on."""
-    digest = hashlib.sha256(repr((python, _compiler_version(), COMPILE, LINK, __version__)).encode())
+    depends_on = (python, _compiler_version(), COMPILE, LINK, __version__, contracts_id())
+    digest = hashlib.sha256(repr(depends_on).encode())
     folders = (*SOURCES, *INCLUDES, HERE / "share")
     ours = {Path(prefix.__file__), *(path for folder in folders for path in folder.rglob("*.*"))}
     for path in sorted(ours):

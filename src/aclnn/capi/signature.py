@@ -22,12 +22,14 @@ from aclnn.contract.model import Arg, Op
 
 _NULL = -1
 _OPEN_STORAGE = -1
+_BORDER = 2  # grows with what the functions of engine.py take and answer
 
 
 def contracts_id() -> str:
-    """Names the operator table that library and engine must share, since a signature is read by position."""
+    """Names what library and engine must share: the operator table, since a signature is read by position, and how they
+    talk to each other. An installed prefix may be older than the engine."""
     table = [(op.name, [(arg.name, arg.kind, arg.out) for arg in op.args]) for op in ops.all_ops()]
-    return f"{zlib.crc32(repr(table).encode()):08x}"
+    return f"{zlib.crc32(f'{_BORDER} {table}'.encode()):08x}"
 
 
 def read_call(signature: bytes, product: Product) -> tuple[Op, Call]:

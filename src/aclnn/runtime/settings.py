@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import os
 from collections.abc import Iterator
@@ -30,6 +31,8 @@ class Context(NamedTuple):
 _SILENT = Context()
 _context: ContextVar[Context] = ContextVar("aclnn", default=_SILENT)
 context = _context.get
+ever_entered = ctypes.c_int64(0)
+"""1 once any context was entered; the C++ library reads it: as long as it is 0, plans depend on no context."""
 
 
 def current_product(given: str | Product | None = None) -> Product:
@@ -72,6 +75,7 @@ def threads(count: int) -> Iterator[int]:
 
 @contextmanager
 def _inside(changed: Context) -> Iterator[None]:
+    ever_entered.value = 1
     token = _context.set(changed)
     try:
         yield

@@ -26,6 +26,7 @@ Outcome plan(Words signature, Planned* planned) {
   if (signature.data[1] != 1) return {161002, "aclnnEluBackward: this engine takes rank 1."};
   planned->executor = new Planned1{signature.data[6], new int64_t[8]};
   planned->workspace_size = kWorkspace;
+  planned->any_thread = true;
   return {};
 }
 

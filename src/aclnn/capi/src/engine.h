@@ -17,6 +17,7 @@ struct Planned {
   void* executor = nullptr;  // the engine's own
   uint64_t workspace_size = 0;
   bool is_new = false;  // planned now, not remembered: libraries may have been loaded for it
+  bool any_thread = false;  // a run wakes no threads of its own: whoever waits for it may as well do it
 };
 
 // Signature: the operator's number, then its arguments in order, as planning.cpp writes them; all that phase 1 depends
@@ -34,6 +35,10 @@ const Engine* engine(Outcome* reason);
 
 // The Python engine: starts the interpreter, or joins the one that is here.
 const Engine* start_python(Outcome* reason);
+
+// The same in a process of its own, where another version of Python is here; the reason says so already if it fails.
+struct Environment;
+const Engine* start_remote(const Environment& environment, Outcome* reason);
 
 }  // namespace aclnn_cpu
 

@@ -1,6 +1,7 @@
 #include "executor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "check.h"
 #include "interpreter.h"
@@ -140,10 +141,10 @@ Job job_of(std::shared_ptr<Executor> executor, std::vector<int64_t> addresses, b
     const Visit visit;
     if (!visit.admitted()) return Outcome{ACLNN_ERR_INNER, "the process is exiting; the work was dropped."};
     std::lock_guard<std::mutex> alone(executor->one_at_a_time);
-    const Words words = {addresses.data(), addresses.size()};
-    const Outcome outcome = executor->engine->run(executor->planned.executor, words, last);
-    if (last) executor->planned.executor = nullptr;
-    return outcome;
+    void*& planned = executor->planned.executor;
+    // The last run has it for good before it begins: Python may end this thread in the middle of it.
+    return executor->engine->run(last ? std::exchange(planned, nullptr) : planned,
+                                 {addresses.data(), addresses.size()}, last);
   };
 }
 
@@ -186,7 +187,7 @@ aclnnStatus run_operator(const Operator& op, void* workspace, uint64_t workspace
   const bool last = !executor->repeatable;
   Job job = job_of(executor, addresses, last);
   if (checking()) job = watched(op.name, uses_of(*executor, addresses), std::move(job));
-  outcome = stream->submit(std::move(job));
+  outcome = stream->submit(std::move(job), executor->planned.any_thread ? By::anyone : By::worker);
   if (!outcome.ok()) return fail(outcome.code, std::string(op.name) + ": " + outcome.sentence);
   executor->has_run = true;
   keep_late_addresses(*executor, addresses);

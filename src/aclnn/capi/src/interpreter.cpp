@@ -170,6 +170,7 @@ bool has_version(const Python& python, const std::string& version) {
 // The state a thread keeps between its calls.
 thread_local void* kept_state = nullptr;
 thread_local int kept_since = 0;
+thread_local bool started_python = false;
 thread_local bool thread_is_ending = false;
 
 struct Keeper {
@@ -208,7 +209,7 @@ const Python* find_or_start(bool* started, Environment* environment, Outcome* re
   *started = false;
   if (!find_environment(environment, reason)) return nullptr;
   const Python* found = python();
-  if (found != nullptr && !has_version(*found, environment->version)) {
+  if (has_another_python(*environment)) {
     const std::string full = found->version();
     *reason = refusal("the process already has Python " + full.substr(0, full.find(' ')) +
                       ", but this library was built for Python " + environment->version + "; both must be the same.");
@@ -224,8 +225,12 @@ const Python* find_or_start(bool* started, Environment* environment, Outcome* re
   found = found != nullptr ? found : publish(library, reason);
   if (found == nullptr) return nullptr;
   start(library, *found, *environment);
-  *started = true;
+  *started = started_python = true;
   return found;
+}
+
+bool has_another_python(const Environment& environment) {
+  return python() != nullptr && !has_version(*python(), environment.version);
 }
 
 bool holds_interpreter_lock() {
@@ -233,6 +238,11 @@ bool holds_interpreter_lock() {
   if (py == nullptr || !py->is_initialized()) return false;
   void* mine = py->state_of_thread();
   return mine != nullptr && py->state_that_runs() == mine;
+}
+
+bool is_thread_of_python() {
+  const Python* py = python();
+  return py != nullptr && kept_state == nullptr && !started_python && py->state_of_thread() != nullptr;
 }
 
 InterpreterLock::InterpreterLock() {

@@ -61,6 +61,9 @@ const Python* python();
 // Finds Python or starts it; null, with the reason, if neither works. If `started` then the caller holds its lock.
 const Python* find_or_start(bool* started, Environment* environment, Outcome* reason);
 
+// Whether the process has a Python inside that is not of this environment's version.
+bool has_another_python(const Environment& environment);
+
 // Whether the calling thread holds Python's lock. One that Python ends while it takes itself apart does not, and its
 // destructors must leave Python alone.
 bool holds_interpreter_lock();
@@ -79,6 +82,9 @@ class InterpreterLock {
   Visit visit_;
   int state_ = 0;
 };
+
+// Whether the calling thread is one of a Python program: what runs on it may be interrupted by Python's signal handlers.
+bool is_thread_of_python();
 
 // Around every wait: lets go of Python's lock if the calling thread holds it, as one that came through ctypes.PyDLL does.
 class WithoutInterpreterLock {

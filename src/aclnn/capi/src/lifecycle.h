@@ -17,7 +17,8 @@
 //                                                   | again, and the reason is read without a lock
 //   tables, lists and default contexts that are     | all made when the library is loaded, so that no fork comes in the
 //   made once                                        | middle of a first use
-//   Python's lock, threads of kernels               | never asked for: the child does not enter the engine
+//   Python's lock, threads of kernels, remembered   | never asked for: the child does not enter the engine
+//   plans, the engine in another process            |
 //   phase of the exit, fork count, device and       | plain values, copied
 //   context of a thread, messages of a thread       |
 //

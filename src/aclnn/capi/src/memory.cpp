@@ -121,7 +121,7 @@ int check_set(const char* function, const void* memory, size_t most, size_t coun
 // Puts plain work on a stream; the public function's result.
 int enqueue(const char* function, aclrtStream handle, Job job) {
   const auto stream = find_stream(handle, function, ACL_ERROR_INVALID_PARAM);
-  return stream ? fail(stream->submit(std::move(job))) : ACL_ERROR_INVALID_PARAM;
+  return stream ? fail(stream->submit(std::move(job), By::anyone)) : ACL_ERROR_INVALID_PARAM;
 }
 
 }  // namespace

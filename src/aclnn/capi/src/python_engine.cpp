@@ -1,9 +1,13 @@
 // The default engine: aclnn.capi.engine in the Python of this process.
-#include <cstring>
+#include <algorithm>
+#include <atomic>
+#include <memory>
 
 #include "engine.h"
 #include "interpreter.h"
 #include "lifecycle.h"
+#include "native_call.h"
+#include "plan_memory.h"
 #include "recorded.h"
 
 namespace aclnn_cpu {
@@ -14,6 +18,7 @@ constexpr long long kComputed = 0x61636C6E6E;
 
 struct Functions {
   Object* plan;
+  Object* own;
   Object* check;
   Object* run;
 };
@@ -67,6 +72,19 @@ Outcome refusal(Object* answer) {
   return {static_cast<int>(number), text};
 }
 
+// A number in a tuple; −1 where there is none.
+long long integer_at(Object* tuple, ssize_t place) {
+  Object* item = python()->item(tuple, place);
+  return item == nullptr ? -1 : python()->as_integer(item);
+}
+
+// Gives a reference back from wherever the last user of an object is. Nothing is left to do when the doors are closed.
+void give_back(Object* object) {
+  if (object == nullptr) return;
+  const InterpreterLock lock;
+  if (lock.held()) python()->decref(object);
+}
+
 Object* bytes_of(Words words) {
   return python()->bytes(reinterpret_cast<const char*>(words.data),
                          static_cast<ssize_t>(words.count * sizeof(int64_t)));
@@ -81,38 +99,110 @@ Outcome ask(Object* function, void* executor, Words addresses) {
   return py.as_integer(answer.get()) == kComputed ? Outcome{} : refusal(answer.get());
 }
 
-Outcome plan(Words signature, Planned* planned) {
+// A planned call, shared by its executors and remembered under its signature.
+class Plan {
+ public:
+  // Takes over a reference to what the engine planned.
+  explicit Plan(Object* planned) : planned_(planned) {}
+  ~Plan() { give_back(planned_); }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  Object* planned() const { return planned_; }
+
+  uint64_t workspace_size = 0;
+  bool any_thread = false;
+  const NativeCall* native = nullptr;  // belongs to what was planned
+
+ private:
+  Object* const planned_;
+};
+
+struct PythonExecutor {
+  std::shared_ptr<const Plan> plan;
+  Object* run = nullptr;  // of its own, once it has run and may run again
+  ~PythonExecutor() { give_back(run); }
+};
+
+PlanMemory<Plan>& plans = *new PlanMemory<Plan>;  // never destroyed: threads may be at work while the process exits
+const std::atomic<int64_t>* ever_in_a_context = nullptr;
+
+Outcome plan_anew(Words signature, std::shared_ptr<const Plan>* made, bool* is_new) {
   const InterpreterLock lock;
   if (!lock.held()) return closed();
   const Python& py = *python();
   const Owned words(bytes_of(signature));
   const Owned answer(words ? py.call(functions.plan, words.get(), nullptr) : nullptr);
   if (!answer) return no_answer(error_text());
-  if (py.length(answer.get()) != 4 || py.as_integer(py.item(answer.get(), 0)) != kComputed) return refusal(answer.get());
-  planned->executor = py.item(answer.get(), 1);
-  py.incref(planned->executor);
-  planned->workspace_size = static_cast<uint64_t>(py.as_integer(py.item(answer.get(), 2)));
-  planned->is_new = py.as_integer(py.item(answer.get(), 3)) != 0;
+  if (py.length(answer.get()) != 6 || integer_at(answer.get(), 0) != kComputed) return refusal(answer.get());
+  Object* planned = py.item(answer.get(), 1);
+  py.incref(planned);
+  const auto plan = std::make_shared<Plan>(planned);
+  plan->workspace_size = static_cast<uint64_t>(integer_at(answer.get(), 2));
+  *is_new = integer_at(answer.get(), 3) != 0;
+  plan->native = reinterpret_cast<const NativeCall*>(integer_at(answer.get(), 4));
+  plan->any_thread = integer_at(answer.get(), 5) != 0;
+  *made = plan;
+  return {};
+}
+
+// Without Python where the like was seen. Contexts of Python (`with aclnn.product(…)`) change what a signature means, and
+// only Python knows which one a thread is in: a process where there ever was one asks each time.
+Outcome plan(Words signature, Planned* planned) {
+  auto executor = std::make_unique<PythonExecutor>();
+  const bool is_remembered = ever_in_a_context->load(std::memory_order_relaxed) == 0;
+  if (is_remembered) executor->plan = plans.find(signature);
+  if (!executor->plan) {
+    const Outcome outcome = plan_anew(signature, &executor->plan, &planned->is_new);
+    if (!outcome.ok()) return outcome;
+    if (is_remembered && ever_in_a_context->load() == 0) plans.remember(signature, executor->plan);
+  }
+  planned->workspace_size = executor->plan->workspace_size;
+  planned->any_thread = executor->plan->any_thread;
+  planned->executor = executor.release();
   return {};
 }
 
 Outcome set_address(void* executor, Words addresses) {
   const InterpreterLock lock;
-  return lock.held() ? ask(functions.check, executor, addresses) : closed();
+  if (!lock.held()) return closed();
+  return ask(functions.check, static_cast<PythonExecutor*>(executor)->plan->planned(), addresses);
 }
 
-Outcome run(void* executor, Words addresses, bool last) {
+// An executor that runs again has a run of its own, which other calls of the like never take away.
+Outcome make_own_run(PythonExecutor* executor) {
+  const Python& py = *python();
+  const Owned answer(py.call(functions.own, executor->plan->planned(), nullptr));
+  if (!answer) return no_answer(error_text());
+  if (integer_at(answer.get(), 0) != kComputed) return refusal(answer.get());
+  executor->run = py.item(answer.get(), 1);
+  py.incref(executor->run);
+  return {};
+}
+
+Outcome run_in_python(PythonExecutor* executor, Words addresses, bool last) {
   const InterpreterLock lock;
   if (!lock.held()) return closed();
-  Outcome outcome = ask(functions.run, executor, addresses);
-  if (last) python()->decref(executor);
-  return outcome;
+  if (!last && executor->run == nullptr) {
+    const Outcome outcome = make_own_run(executor);
+    if (!outcome.ok()) return outcome;
+  }
+  return ask(functions.run, executor->run != nullptr ? executor->run : executor->plan->planned(), addresses);
 }
 
-void destroy(void* executor) {
-  const InterpreterLock lock;
-  if (lock.held()) python()->decref(executor);
+Outcome run(void* given, Words addresses, bool last) {
+  auto* executor = static_cast<PythonExecutor*>(given);
+  const std::unique_ptr<PythonExecutor> ends_here(last ? executor : nullptr);
+  const NativeCall* native = executor->plan->native;
+  if (native == nullptr) return run_in_python(executor, addresses, last);
+  native->run(addresses);
+  return {};
 }
+
+void destroy(void* executor) { delete static_cast<PythonExecutor*>(executor); }
+
+// Python calls it to get back memory. What executors still use stays with them.
+extern "C" void aclnn_cpu_forget_plans() { plans.forget(); }
 
 const Engine kPythonEngine = {plan, set_address, run, destroy};
 
@@ -131,8 +221,10 @@ void add_roots(const std::string& roots) {
 
 bool find_functions(Object* module) {
   const Python& py = *python();
-  functions = {py.attribute(module, "plan"), py.attribute(module, "check"), py.attribute(module, "run")};
-  return functions.plan != nullptr && functions.check != nullptr && functions.run != nullptr;
+  functions = {py.attribute(module, "plan"), py.attribute(module, "own"), py.attribute(module, "check"),
+               py.attribute(module, "run")};
+  return functions.plan != nullptr && functions.own != nullptr && functions.check != nullptr &&
+         functions.run != nullptr;
 }
 
 Outcome connect(const Environment& environment) {
@@ -149,9 +241,11 @@ Outcome connect(const Environment& environment) {
   const Owned start(py.attribute(module, "start"));
   const Owned contracts(py.text(ACLNN_CPU_CONTRACTS));
   const Owned close(py.integer(reinterpret_cast<long long>(&aclnn_cpu_close_doors)));
-  const Owned answer(start ? py.call(start.get(), contracts.get(), close.get(), nullptr) : nullptr);
+  const Owned forget(py.integer(reinterpret_cast<long long>(&aclnn_cpu_forget_plans)));
+  const Owned answer(start ? py.call(start.get(), contracts.get(), close.get(), forget.get(), nullptr) : nullptr);
   if (!answer) return no_answer(error_text());
-  if (py.as_integer(answer.get()) != kComputed) return refusal(answer.get());
+  if (integer_at(answer.get(), 0) != kComputed) return refusal(answer.get());
+  ever_in_a_context = reinterpret_cast<const std::atomic<int64_t>*>(integer_at(answer.get(), 1));
   return find_functions(module) ? Outcome{} : no_answer(error_text());
 }
 
@@ -160,7 +254,9 @@ Outcome connect(const Environment& environment) {
 const Engine* start_python(Outcome* reason) {
   bool started = false;
   Environment environment;
-  if (find_or_start(&started, &environment, reason) == nullptr) return nullptr;
+  if (find_or_start(&started, &environment, reason) == nullptr) {
+    return has_another_python(environment) ? start_remote(environment, reason) : nullptr;
+  }
   if (started) {
     *reason = connect(environment);
     python()->save_thread();  // from here on, everyone takes the lock when it is needed

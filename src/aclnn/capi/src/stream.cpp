@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "callbacks.h"
 #include "devices.h"
@@ -32,6 +33,27 @@ void enter_in_registry(const std::shared_ptr<Stream>& stream) {
   all.push_back(stream);
 }
 
+constexpr std::chrono::microseconds kAwake(30);
+
+// A thread of the program may have a tiny stack, on which kernels and Python do not fit.
+constexpr uintptr_t kRoom = 512 * 1024;
+
+uintptr_t lowest_of_stack() {
+  pthread_attr_t attributes;
+  void* lowest = nullptr;
+  size_t size = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return UINTPTR_MAX;
+  pthread_attr_getstack(&attributes, &lowest, &size);
+  pthread_attr_destroy(&attributes);
+  return reinterpret_cast<uintptr_t>(lowest);
+}
+
+bool has_room_on_stack() {
+  static thread_local const uintptr_t lowest = lowest_of_stack();
+  const uintptr_t here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  return here > lowest && here - lowest > kRoom;
+}
+
 // No exception leaves a worker; an outcome without a sentence is one that there was no memory for. Not noexcept: when
 // Python ends, it ends this thread inside the job, and that must pass through here.
 Outcome outcome_of(const Job& job) {
@@ -50,19 +72,19 @@ Outcome outcome_of(const Job& job) {
 
 }  // namespace
 
-Outcome Stream::submit(Job job) {
+Outcome Stream::submit(Job job, By by) {
   WithoutInterpreterLock let_the_worker_make_room;
   std::unique_lock<std::mutex> hold(mutex_);
   if (waiting_ >= kMostQueued && may_wait()) wait_for_room(hold);
   Outcome outcome = refusal();
   if (outcome.ok() && !has_worker_) outcome = start();
-  if (outcome.ok()) enqueue({std::move(job), false});
+  if (outcome.ok()) enqueue({std::move(job), false, by});
   return outcome;
 }
 
 void Stream::follow(Job job) {
   std::lock_guard<std::mutex> hold(mutex_);
-  if (!jobs_.empty() || busy_) enqueue({std::move(job), true});
+  if (!jobs_.empty() || busy_) enqueue({std::move(job), true, By::anyone});
 }
 
 Outcome Stream::refusal() const {
@@ -98,6 +120,7 @@ void Stream::enqueue(Queued queued) {
     ++waiting_;
     jobs_in_flight.fetch_add(1);
   }
+  unfinished_.fetch_add(1, std::memory_order_relaxed);
   if (worker_waits_) work_came_.notify_one();
 }
 
@@ -113,11 +136,20 @@ bool Stream::synchronize(Deadline deadline, Outcome* outcome) {
   WithoutInterpreterLock let_the_workers_run;
   std::unique_lock<std::mutex> hold(mutex_);
   const auto done = [&] { return jobs_.empty() && !busy_; };
+  bool has_waited_awake = false;
   // Once the doors are closed a worker may rest with work in hand; waits then end soon, and with an error.
   while (!done()) {
     if (phase() == Phase::closed) {
       *outcome = {ACLNN_ERR_INNER, "the process is exiting; the work of this stream was dropped."};
       return true;
+    }
+    if (deadline == kForEver && may_help()) {
+      help(hold);
+      continue;
+    }
+    if (!std::exchange(has_waited_awake, true)) {
+      wait_awake(hold);
+      continue;
     }
     const auto now = std::chrono::steady_clock::now();
     if (now >= deadline) return false;
@@ -165,25 +197,55 @@ void Stream::work() {
   std::unique_lock<std::mutex> hold(mutex_);
   for (;;) {
     worker_waits_ = true;
-    work_came_.wait(hold, [&] { return !jobs_.empty() || ended_; });
+    work_came_.wait(hold, [&] { return jobs_.empty() ? ended_ : !busy_; });
     worker_waits_ = false;
     if (jobs_.empty()) return;
-    busy_ = true;
-    bool counts = true;
-    {
-      Queued next = take();
-      counts = !next.is_ours;
+    if (phase() == Phase::closed) {
       hold.unlock();
-      if (phase() == Phase::closed) rest();
-      Outcome outcome = outcome_of(next.job);
-      next.job = nullptr;  // what the job holds is free before anyone is told that it is done
-      hold.lock();
-      if (error_.ok() && !outcome.ok()) error_ = std::move(outcome);
+      rest();
     }
-    busy_ = false;
-    if (counts) jobs_in_flight.fetch_sub(1);
-    if (jobs_.empty()) work_done_.notify_all();
+    run_next(hold);
   }
+}
+
+// One job, on the calling thread: one at a time, in order.
+void Stream::run_next(std::unique_lock<std::mutex>& hold) {
+  busy_ = true;
+  Queued next = take();
+  hold.unlock();
+  Outcome outcome = outcome_of(next.job);
+  next.job = nullptr;  // what the job holds is free before anyone is told that it is done
+  hold.lock();
+  if (error_.ok() && !outcome.ok()) error_ = std::move(outcome);
+  busy_ = false;
+  if (!next.is_ours) jobs_in_flight.fetch_sub(1);
+  unfinished_.fetch_sub(1, std::memory_order_release);
+  if (jobs_.empty()) work_done_.notify_all();
+}
+
+bool Stream::may_help() const {
+  return !busy_ && !jobs_.empty() && jobs_.front().by == By::anyone && !is_thread_of_python() && has_room_on_stack();
+}
+
+// Does the worker's work as far as it may; whoever cancels this thread waits for the job, or nobody would end it.
+void Stream::help(std::unique_lock<std::mutex>& hold) {
+  int before = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  while (phase() != Phase::closed && may_help()) run_next(hold);
+  if (worker_waits_ && (ended_ || !jobs_.empty())) work_came_.notify_one();  // it may have slept on meanwhile
+  pthread_setcancelstate(before, nullptr);
+}
+
+// Small work is done before a sleeping thread would be awake again.
+void Stream::wait_awake(std::unique_lock<std::mutex>& hold) {
+  hold.unlock();
+  const auto enough = std::chrono::steady_clock::now() + kAwake;
+  while (unfinished_.load(std::memory_order_acquire) > 0 && std::chrono::steady_clock::now() < enough) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  hold.lock();
 }
 
 std::mutex& stream_registry_lock() { return lock_of_the_registry; }

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -20,6 +21,10 @@ namespace aclnn_cpu {
 using Job = std::function<Outcome()>;
 using Deadline = std::chrono::steady_clock::time_point;
 
+// Who may run a job: the stream's worker, or also a thread that waits for it. Only short work that waits for nobody, wakes
+// no threads and calls nothing of the program is for anyone.
+enum class By { worker, anyone };
+
 // So many jobs wait on one stream; whoever brings one more waits until there is room.
 constexpr size_t kMostQueued = 65536;
 
@@ -31,12 +36,13 @@ class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
 
   // Puts a job at the end of the queue; the first one starts the worker. Waits while the queue is full, except in the
   // worker itself and in threads that run callbacks: the stream may wait for them.
-  Outcome submit(Job job);
+  Outcome submit(Job job, By by = By::worker);
 
   // Puts a job of ours behind what is queued, even when the queue is full or the stream ends; nothing if it is idle.
   void follow(Job job);
 
   // Waits until all work is done and answers the first error since the last time, once. False: not by the deadline.
+  // Without one, the thread that waits does what it may itself: waking the worker would take longer than small work.
   bool synchronize(Deadline deadline, Outcome* outcome);
 
   bool idle();
@@ -52,6 +58,7 @@ class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
   struct Queued {
     Job job;
     bool is_ours;  // does not count
+    By by;
   };
 
   static void* start_worker(void* stream);
@@ -62,6 +69,10 @@ class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
   void enqueue(Queued queued);
   void work();
   Queued take();
+  void run_next(std::unique_lock<std::mutex>& hold);
+  bool may_help() const;
+  void help(std::unique_lock<std::mutex>& hold);
+  void wait_awake(std::unique_lock<std::mutex>& hold);
 
   const int device_;
   std::mutex mutex_;
@@ -69,6 +80,7 @@ class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
   std::deque<Queued> jobs_;
   size_t waiting_ = 0;  // jobs of the program in the queue
   pthread_t worker_{};
+  std::atomic<size_t> unfinished_{0};  // jobs queued and running: those who wait awake look here, without the lock
   bool has_worker_ = false, worker_waits_ = false, busy_ = false, ended_ = false;
   Outcome error_;
   uint64_t subscriber_ = 0;

@@ -168,7 +168,7 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
       outcome = where->submit([found, recording] {
         found->complete(recording);
         return Outcome{};
-      });
+      }, By::anyone);
     } catch (const std::bad_alloc&) {
     }
     if (!outcome.ok()) found->complete(recording);  // nobody else will, and someone may wait
