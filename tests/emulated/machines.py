@@ -34,7 +34,7 @@ class Machine(NamedTuple):
 
 MACHINES = {
     "arm": Machine("arm", "Linux on ARM, NEON", "qemu-aarch64-static", "neoverse-n1", 4),
-    "nehalem": Machine("nehalem", "x86 of 2008, SSE4", "qemu-x86_64-static", "Nehalem", 8),  # no float16 conversion
+    "nehalem": Machine("nehalem", "x86 of 2008, SSE4", "qemu-x86_64-static", "Nehalem", 4),
     "haswell": Machine("haswell", "x86 of 2013, AVX2", "qemu-x86_64-static", "Haswell", 4),
 }
 
