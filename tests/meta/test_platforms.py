@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.meta.pages import ROOT
+from tests.meta.pages import ROOT, read
 
 # The standard library and what others wrote are loaded first: they know these systems, it is ours that is asked.
 HIDDEN = """
@@ -137,3 +139,29 @@ def test_env_tells_where_it_is(system: str) -> None:
     ended = on(system, RUN, "env")
     assert ended.returncode == 0, ended.stderr
     assert f"platform             {system} " in ended.stdout
+
+
+def table_of_platforms(page: str) -> list[str]:
+    """The rows of the table that names Windows."""
+    tables = [part.splitlines() for part in read(ROOT / page).split("\n\n") if part.startswith("|")]
+    return next(rows for rows in tables if any(row.startswith("| Windows") for row in rows))
+
+
+@pytest.mark.parametrize(("first", "readme"), [("docs/en/index.md", "README.md"), ("docs/zh/index.md", "README.zh.md")])
+def test_readme_and_first_page_have_one_table_of_platforms(first: str, readme: str) -> None:
+    assert table_of_platforms(first) == table_of_platforms(readme)
+    english = table_of_platforms("README.md")
+    assert len(english) == len(table_of_platforms(readme)) == 7
+    for row, other in zip(english, table_of_platforms(readme), strict=True):
+        assert re.findall("`make [a-z-]+`", row) == re.findall("`make [a-z-]+`", other)
+
+
+def test_the_workflow_has_a_runner_of_every_platform_and_runs_what_is_there() -> None:
+    job = yaml.safe_load(read(ROOT / ".github" / "workflows" / "platforms.yml"))["jobs"]["test"]
+    systems = job["strategy"]["matrix"]["system"]
+    assert [name.split("-")[0] for name in systems] == ["ubuntu", "ubuntu", "macos", "windows"]
+    assert systems[1].endswith("-arm")
+    commands = " ".join(step.get("run", "") for step in job["steps"])
+    paths = re.findall(r"(?:tests|examples)/\S+", commands)
+    assert len(paths) >= 9
+    assert all((ROOT / path).exists() for path in paths)
