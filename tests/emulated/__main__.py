@@ -17,7 +17,10 @@ from pathlib import Path
 
 from tests.emulated.machines import BUILD, MACHINES, ROOT, Machine, python_of
 
-CORE = ("elu", "lstm_cell", "conv_tbc", "lstm", "convolution_forward")
+CORE = (
+    *("half", "entry", "floating", "pool"),
+    *("elu_fast", "elu_forward_fast", "lstm_cell_fast", "conv_tbc_fast", "convolution_on_tiles", "convolution_direct"),
+)
 _COMMAND = "from aclnn.cli import main; main()"
 
 
@@ -41,7 +44,7 @@ def _tests_and_cases(machine: Machine, python: Path) -> int:
     print(f"{machine.name}: {machine.instructions} ({machine.emulator} -cpu {machine.processor})", flush=True)
     out = BUILD / machine.name / "out"
     shutil.rmtree(out, ignore_errors=True)
-    core = [f"tests/kernels/test_{family}_fast.py" for family in CORE]
+    core = [f"tests/kernels/test_{name}.py" for name in CORE]
     tests = ["-m", "pytest", "-p", "no:cacheprovider", "-m", "not long and not torch"]
     steps = {
         "test_tiny": [*tests, "tests/test_tiny.py"],
