@@ -32,10 +32,11 @@ class Machine(NamedTuple):
     on_numpy: int
 
 
+_HASWELL = "Haswell-noTSX,-pcid,-x2apic,-tsc-deadline,-invpcid"  # qemu warns of what it does not have
 MACHINES = {
     "arm": Machine("arm", "Linux on ARM, NEON", "qemu-aarch64-static", "neoverse-n1", 4),
     "nehalem": Machine("nehalem", "x86 of 2008, SSE4", "qemu-x86_64-static", "Nehalem", 4),
-    "haswell": Machine("haswell", "x86 of 2013, AVX2", "qemu-x86_64-static", "Haswell", 4),
+    "haswell": Machine("haswell", "x86 of 2013, AVX2", "qemu-x86_64-static", _HASWELL, 4),
 }
 
 # LLVM reads which processor this is from here, and qemu looks for files under its prefix first.
