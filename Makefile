@@ -6,7 +6,7 @@ TORCH ?= 1
 JOBS ?= 2
 NOT_TORCH := $(if $(filter 0,$(TORCH)), and not torch)
 
-.PHONY: run test test-long check gen bench tune fuzz docs clean
+.PHONY: run test test-long test-arm test-old check gen bench tune fuzz docs clean
 
 run: $(VENV)/run.stamp  ## all operators on example cases, checked against the float64 reference
 	$(BIN)/aclnn run examples/cases.csv --check -o out
@@ -17,6 +17,12 @@ test: $(VENV)/test$(TORCH).stamp  ## the test suite; TORCH=0 leaves PyTorch, the
 
 test-long: $(VENV)/test1.stamp $(VENV)/docs.stamp  ## what is slower: sanitizers, browser, fresh environments, instruction sets
 	$(BIN)/python -m pytest -n $(JOBS) -m long tests
+
+test-arm: $(VENV)/test0.stamp  ## tiny tests, example cases and a core of the kernel tests as Linux on ARM, emulated
+	$(BIN)/python -m tests.emulated arm
+
+test-old: $(VENV)/test0.stamp  ## the same as processors of 2008 and 2013: SSE4 and AVX2, emulated
+	$(BIN)/python -m tests.emulated nehalem haswell
 
 check: $(VENV)/test$(TORCH).stamp  ## style, types, architecture, generated files
 	$(BIN)/ruff format --check .

@@ -18,7 +18,7 @@ from aclnn.base.product import CPU
 from aclnn.base.rounding import ALLOW_DOWN_PRECISION, KEEP, USE_FP16
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import convolution_direct, jit, onednn
+from aclnn.kernels import convolution_direct, onednn
 from aclnn.ops.convolution import convolution_backward_case
 from aclnn.ops.convolution_forward import convolution_case
 from tests.harness import assert_sound, bits, call
@@ -26,17 +26,7 @@ from tests.kernels.cases import executor
 
 pytest.importorskip("numba")
 
-
-def known_dtypes() -> list[DType]:
-    """Without instructions for float16, as under ACLNN_MAX_ISA=sse41, compiled kernels refuse it."""
-    try:
-        jit._need_half()
-    except jit.NoNativeCodeError:
-        return [FLOAT32, BFLOAT16]
-    return [FLOAT32, BFLOAT16, FLOAT16]
-
-
-DTYPES = known_dtypes()
+DTYPES = [FLOAT32, BFLOAT16, FLOAT16]
 SPECIAL = [np.nan, np.inf, -np.inf]
 
 

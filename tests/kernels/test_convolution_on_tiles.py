@@ -19,12 +19,11 @@ import aclnn
 from aclnn import ops
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.product import CPU
-from aclnn.base.rounding import USE_FP16
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import convolution_direct, convolution_on_tiles, jit, onednn, precedence
+from aclnn.kernels import convolution_direct, convolution_on_tiles, onednn, precedence
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
 from tests.harness import assert_sound, bits, call
@@ -53,17 +52,6 @@ def always_tiles() -> Iterator[None]:
     aclnn.cache_clear()
 
 
-def needs_half(case: Case) -> bool:
-    """Whether float16 is converted, which takes an instruction."""
-    specs = [v for v in case.values.values() if isinstance(v, TensorSpec)]
-    return any(s.dtype is FLOAT16 for s in specs) or case.values["cubeMathType"] == USE_FP16
-
-
-def skip_without_half(case: Case) -> None:
-    if needs_half(case) and platform.machine() == "x86_64" and "+f16c" not in jit._host()[1]:
-        pytest.skip("this processor has no float16 conversion")
-
-
 def assert_judged(case: Case, filled: dict[str, Any]) -> None:
     for output in judge(case.op, case.call, views(filled, case.op)):
         assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
@@ -71,7 +59,6 @@ def assert_judged(case: Case, filled: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", [*CASES, *FORWARD])
 def test_every_case(case: Case) -> None:
-    skip_without_half(case)
     assert_sound(case, "fast")
 
 
@@ -79,7 +66,6 @@ def test_every_case(case: Case) -> None:
 @given(shapes(), st.integers(1, 3), st.integers(0, 99), st.lists(st.sampled_from(SPECIAL)))
 def test_any_shape_with_any_value(case: Case, threads: int, seed: int, specials: list[float]) -> None:
     assume(served(case))
-    assume(not needs_half(case) or platform.machine() != "x86_64" or "+f16c" in jit._host()[1])
     filled, rng = fill(case, seed), np.random.default_rng(seed)
     for value in specials[:4]:
         view = filled[("gradOutput", "input", "weight")[rng.integers(3)]].view
@@ -95,7 +81,7 @@ def test_any_convolution_forwards_or_backwards_through_any_strides(data: st.Data
     dtype = data.draw(st.sampled_from([FLOAT32, BFLOAT16]))
     case = data.draw(st.one_of(shapes(), test_convolution_forward.cases(dtype=dtype)))
     specs = [v for v in case.values.values() if isinstance(v, TensorSpec)]
-    assume(not any(s.is_empty for s in specs) and not needs_half(case))
+    assume(not any(s.is_empty for s in specs))
     assume(any(case.values.get("outputMask", (True,))))
     assert_sound(data.draw(st.one_of(st.just(case), strided(case))), "fast")
 
@@ -149,7 +135,6 @@ def test_same_bits_on_any_number_of_threads(dtype: DType, transposed: bool) -> N
         transposed=transposed,
         dtype=dtype,
     )
-    skip_without_half(case)
     found = set()
     for threads in (1, 2, 3, 7):
         filled = fill(case, 5)

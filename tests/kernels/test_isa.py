@@ -95,6 +95,8 @@ def test_compiled_code_and_onednn_keep_within_the_limit(tmp_path: Path) -> None:
     number, key, code = made_with("sse41", tmp_path / "code.o")
     assert number == "0x1"
     assert not re.search(r"%[yz]mm", code)
+    names = subprocess.run(["objdump", "-t", tmp_path / "code.o"], capture_output=True, text=True, check=True).stdout
+    assert "fma" not in names  # without the instruction, no function of the C library is called for every element
     number, other_key, code = made_with("avx2", tmp_path / "code.o")
     assert number == "0x7"
     assert re.search("%ymm", code)
@@ -111,8 +113,9 @@ def test_tiles_are_as_wide_as_the_vectors(features: str, lanes: int, across: int
     assert isa.vectors(features)[:2] == (lanes, across)
 
 
-def test_tiles_on_arm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platform, "machine", lambda: "arm64")
+@pytest.mark.parametrize("machine", ["aarch64", "arm64", "ARM64"])  # as Linux, macOS and Windows say
+def test_tiles_on_arm(monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
     assert isa.vectors("+fp-armv8,+neon") == (4, 4, True)
 
 

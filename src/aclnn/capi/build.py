@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -40,6 +40,7 @@ LINK = (
 )
 
 _UNFINISHED = "building-"
+_NAMES = {"Darwin": "macOS"}  # as people call a system, where it calls itself otherwise
 
 Progress = Callable[[int, int], None]
 """Called with the number of files compiled so far and of all files."""
@@ -47,6 +48,7 @@ Progress = Callable[[int, int], None]
 
 def build(progress: Progress | None = None) -> Path:
     """The prefix that C++ programs compile and link against, built now if it is not there yet."""
+    _need_linux()
     python = interpreter.current()
     if not python.library:
         raise _cannot(interpreter.missing_libpython())
@@ -72,6 +74,7 @@ def build(progress: Progress | None = None) -> Path:
 
 def is_built() -> bool:
     """Whether `build` would return at once."""
+    _need_linux()
     try:
         with _anchored(PrivateFolder("capi")) as here:
             return is_private(here / _key(interpreter.current()))
@@ -81,6 +84,7 @@ def is_built() -> bool:
 
 def compiler() -> list[str]:
     """The command of the C++ compiler: CXX (`ccache g++`, say), else g++."""
+    _need_linux()
     wanted, *rest = shlex.split(os.environ.get("CXX", "")) or ["g++"]
     found = shutil.which(wanted)
     if found is None:
@@ -114,6 +118,17 @@ def every_source() -> list[Path]:
 def include_flags() -> list[str]:
     """Where those files find headers, the library's own and the public ones."""
     return [f"-I{folder}" for folder in (*SOURCES, *INCLUDES)]
+
+
+def _need_linux() -> None:
+    """Linking, the names of libraries and what is asked of /proc are Linux's."""
+    system = platform.system()
+    if system != "Linux":
+        here = _NAMES.get(system, system)
+        raise _cannot(
+            f"C++ programs can be built and run on Linux only, and this is {here}; Python, PyTorch and the other "
+            "commands work here."
+        )
 
 
 @contextmanager
@@ -202,6 +217,8 @@ def _compiler_version() -> str:
 @contextmanager
 def _only_one(here: Path) -> Iterator[None]:
     """Lets one process build at a time; the others then find what it built."""
+    import fcntl  # Windows has none
+
     lock = os.open(here / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -7,7 +7,6 @@ arguments; the function takes numpy arrays from Python and goes through the entr
 from __future__ import annotations
 
 import ctypes
-import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.kernels import isa
 from aclnn.kernels.nopython.agreed import FIRST_ARGUMENT, MOST_THREADS
 from aclnn.kernels.strides import DATA, LAYOUT_IS_KNOWN
 
@@ -148,8 +148,7 @@ def _default_floats(b: Any) -> Iterator[None]:
     whoever started them had. See kernels/floating.py; here it takes two instructions."""
     from llvmlite import ir
 
-    machine = platform.machine()
-    if machine in ("x86_64", "AMD64"):
+    if isa.architecture() == "x86_64":
         small, text = ir.IntType(32), ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [text])
         get, put = (ir.Function(b.module, kind, f"llvm.x86.sse.{name}mxcsr") for name in ("st", "ld"))
@@ -159,7 +158,7 @@ def _default_floats(b: Any) -> Iterator[None]:
         b.call(put, [b.bitcast(default, text)])
         yield
         b.call(put, [b.bitcast(before, text)])
-    elif machine in ("aarch64", "arm64"):
+    elif isa.architecture() == "aarch64":
         word = ir.IntType(64)
         get = ir.Function(b.module, ir.FunctionType(word, []), "llvm.aarch64.get.fpcr")
         put = ir.Function(b.module, ir.FunctionType(ir.VoidType(), [word]), "llvm.aarch64.set.fpcr")

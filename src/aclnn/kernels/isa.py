@@ -38,15 +38,20 @@ _LEVELS = {
     },
     "aarch64": {"neon": Level("generic", frozenset({"fp-armv8", "neon"}), 0)},
 }
-_ALIASES = {"AMD64": "x86_64", "arm64": "aarch64"}
+_ALIASES = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+def architecture() -> str:
+    """The kind of processor by one name, whatever the system calls it: x86_64, aarch64 or another."""
+    machine = platform.machine().lower()
+    return _ALIASES.get(machine, machine)
 
 
 @once
 def limit() -> Level | None:
     """What ACLNN_MAX_ISA allows at most; None if it is all that there is."""
     wanted = os.environ.get("ACLNN_MAX_ISA", "").strip().lower() or NATIVE
-    machine = platform.machine()
-    levels = _LEVELS.get(_ALIASES.get(machine, machine), {})
+    levels = _LEVELS.get(architecture(), {})
     if wanted == NATIVE:
         return None
     if wanted not in levels:
@@ -80,5 +85,4 @@ def vectors(features: str) -> Vectors:
         return Vectors(16, 4, True)
     if {"+avx2", "+fma"} <= present:
         return Vectors(8, 2, True)
-    on_arm = _ALIASES.get(platform.machine(), platform.machine()) == "aarch64"
-    return Vectors(4, 4, True) if on_arm else Vectors(4, 2, False)
+    return Vectors(4, 4, True) if architecture() == "aarch64" else Vectors(4, 2, False)

@@ -57,8 +57,6 @@ def _arrays(types: str) -> int:
 
 def _object(name: str, types: str, key: str) -> bytes:
     """Machine code from the folder, or fresh."""
-    if "H" in types or name.endswith("fp16"):
-        _need_half()
     folder = _folder()
     known = _read(folder, key) if folder else None
     if known is not None:
@@ -153,6 +151,12 @@ def vectors() -> isa.Vectors:
 
 
 @once
+def converts_half() -> bool:
+    """Whether the processor has instructions for float16; without, LLVM calls a helper that no library here has."""
+    return isa.architecture() == "aarch64" or "+f16c" in _host()[1].split(",")
+
+
+@once
 def _numba() -> Any:
     """numba, told of the limit: it optimises for a processor before our own target machine sees the code."""
     try:
@@ -165,13 +169,6 @@ def _numba() -> Any:
         if cpu_target.target_context.codegen().magic_tuple()[1:] != _host():
             raise NoNativeCodeError("numba compiled for this processor before ACLNN_MAX_ISA could limit it")
     return numba
-
-
-def _need_half() -> None:
-    """Without the instruction LLVM calls a helper that no library here has."""
-    intel = _llvm().get_process_triple().startswith("x86_64")
-    if intel and "+f16c" not in _host()[1].split(","):
-        raise NoNativeCodeError("this processor has no float16 conversion")
 
 
 @once

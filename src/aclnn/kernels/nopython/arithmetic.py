@@ -12,7 +12,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
+from aclnn.kernels import jit
+
 f32 = np.float32
+FUSED = jit.vectors().fused
 
 
 @intrinsic
@@ -31,10 +34,14 @@ def use_widest_vectors(context: Any) -> Any:
 
 @intrinsic
 def fma(context: Any, a: Any, b: Any, c: Any) -> Any:
-    """a·b + c with one rounding."""
+    """a·b + c with one rounding. Without the instruction it would be a call of the C library for every element: float64
+    holds every product exactly, and its own rounding of the sum is 2²⁹ times finer."""
 
-    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.fma(*args)
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        if FUSED:
+            return b.fma(*args)
+        x, y, z = (b.fpext(value, ir.DoubleType()) for value in args)
+        return b.fptrunc(b.fadd(b.fmul(x, y), z), ir.FloatType())
 
     return types.float32(types.float32, types.float32, types.float32), code
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from aclnn.kernels.nopython.arithmetic import bits_of, float_of, use_widest_vectors
-from aclnn.kernels.nopython.half import read, write
+from aclnn.kernels.nopython.half import narrowed, read, widened, write
 from aclnn.kernels.nopython.walk import row_start
 
 
@@ -50,7 +49,7 @@ def to_fp16(lo: int, hi: int, source: Any, target: Any) -> None:
 @intrinsic
 def through_half(context: Any, value: Any) -> Any:
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        return b.fpext(b.fptrunc(args[0], ir.HalfType()), ir.FloatType())
+        return widened(b, narrowed(b, args[0], types.int16), types.int16)
 
     return types.float32(types.float32), code
 

@@ -11,9 +11,12 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from aclnn.kernels import jit
+
 _ELEMENT = {types.float32: ir.FloatType(), types.int16: ir.IntType(16), types.uint16: ir.IntType(16)}
 _SINGLE, _WORD = ir.FloatType(), ir.IntType(32)
 _LINE = 64  # bytes of a cache line
+_BY_INSTRUCTION = jit.converts_half()
 TILE = 1024  # elements: fits the smallest first-level cache
 
 
@@ -53,6 +56,8 @@ def _inputs(module: Any) -> Any:
 def widened(b: Any, value: Any, dtype: Any, lanes: int = 0) -> Any:
     """One element as float32, or a vector of so many."""
     if dtype == types.int16:
+        if not _BY_INSTRUCTION:
+            return _from_half(b, value, lanes)
         return b.fpext(b.bitcast(value, _kind(ir.HalfType(), lanes)), _kind(_SINGLE, lanes))
     if dtype == types.uint16:
         return b.bitcast(b.shl(b.zext(value, _kind(_WORD, lanes)), _all(16, lanes)), _kind(_SINGLE, lanes))
@@ -62,6 +67,8 @@ def widened(b: Any, value: Any, dtype: Any, lanes: int = 0) -> Any:
 def narrowed(b: Any, value: Any, dtype: Any, lanes: int = 0) -> Any:
     """A float32 rounded to an element, or a vector of so many."""
     if dtype == types.int16:
+        if not _BY_INSTRUCTION:
+            return _to_half(b, value, lanes)
         return b.bitcast(b.fptrunc(value, _kind(ir.HalfType(), lanes)), _kind(ir.IntType(16), lanes))
     if dtype == types.uint16:
         bits = b.bitcast(value, _kind(_WORD, lanes))
@@ -70,6 +77,38 @@ def narrowed(b: Any, value: Any, dtype: Any, lanes: int = 0) -> Any:
         rounded = b.select(b.fcmp_unordered("uno", value, value), _all(0x7FC0, lanes), rounded)
         return b.trunc(rounded, _kind(ir.IntType(16), lanes))
     return value
+
+
+def _from_half(b: Any, half: Any, lanes: int) -> Any:
+    """float16 as float32 in plain arithmetic: moved into place, a number is 2^112 times too small, subnormal or not."""
+    wide = b.zext(half, _kind(_WORD, lanes))
+    size = b.shl(b.and_(wide, _all(0x7FFF, lanes)), _all(13, lanes))
+    scale = b.bitcast(_all(0x77800000, lanes), _kind(_SINGLE, lanes))
+    scaled = b.bitcast(b.fmul(b.bitcast(size, _kind(_SINGLE, lanes)), scale), size.type)
+    special = b.icmp_unsigned(">=", size, _all(0x0F800000, lanes))  # Inf and NaN keep the largest exponent
+    made = b.select(special, b.or_(size, _all(0x7F800000, lanes)), scaled)
+    sign = b.shl(b.and_(wide, _all(0x8000, lanes)), _all(16, lanes))
+    return b.bitcast(b.or_(made, sign), _kind(_SINGLE, lanes))
+
+
+def _to_half(b: Any, value: Any, lanes: int) -> Any:
+    """float32 rounded to float16 in plain arithmetic, to nearest even, the bits an instruction would give."""
+    bits = b.bitcast(value, _kind(_WORD, lanes))
+    size = b.and_(bits, _all(0x7FFFFFFF, lanes))
+    odd = b.and_(b.lshr(size, _all(13, lanes)), _all(1, lanes))
+    rebiased = b.add(b.add(size, _all(0xFFF - (112 << 23), lanes)), odd)
+    normal = b.lshr(rebiased, _all(13, lanes))
+    # Added to 1/2, what is below 2^-14 is rounded to a multiple of 2^-24, the least subnormal: their count is left.
+    one_half = _all(0x3F000000, lanes)
+    lifted = b.fadd(b.bitcast(size, _kind(_SINGLE, lanes)), b.bitcast(one_half, _kind(_SINGLE, lanes)))
+    subnormal = b.sub(b.bitcast(lifted, size.type), one_half)
+    made = b.select(b.icmp_unsigned("<", size, _all(0x38800000, lanes)), subnormal, normal)
+    made = b.select(b.icmp_unsigned(">=", size, _all(0x477FF000, lanes)), _all(0x7C00, lanes), made)
+    payload = b.and_(b.lshr(size, _all(13, lanes)), _all(0x1FF, lanes))
+    not_a_number = b.or_(payload, _all(0x7E00, lanes))
+    made = b.select(b.icmp_unsigned(">", size, _all(0x7F800000, lanes)), not_a_number, made)
+    sign = b.and_(b.lshr(bits, _all(16, lanes)), _all(0x8000, lanes))
+    return b.trunc(b.or_(made, sign), _kind(ir.IntType(16), lanes))
 
 
 def _kind(element: Any, lanes: int) -> Any:
