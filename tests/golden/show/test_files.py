@@ -45,7 +45,7 @@ def test_terminal_is_100_columns_worst_first_and_ends_with_what_to_do(found: Com
     assert max(map(len, lines)) <= 100
     assert lines[0] == "verdict (mixed): FAIL    sound: no"
     assert lines[-1] == "next: repair the input 'c_broken.npz', then compare again"
-    cases = [line for line in lines if line.endswith(".npz")]
+    cases = list(dict.fromkeys(line.partition(".npz")[0] + ".npz" for line in lines if ".npz  " in line))
     assert cases[:4] == ["c_broken.npz", "d_<b>&'\"=1+1.npz", "a_place.npz", "b_hint.npz"]
     assert "only in kernel row 2" in str(found)
     assert "  fail: it is not in the target" in str(found)
