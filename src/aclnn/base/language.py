@@ -26,8 +26,13 @@ class Text(NamedTuple):
 
 
 def current(given: str | None = None) -> str:
-    """en or zh: what is asked for, else what was chosen for this run, else what the surroundings say."""
-    return given or _chosen or _named(os.environ.get("ACLNN_LANG", "")) or _of_the_locale()
+    """en or zh: what is given, else what is asked for, but English where the output cannot show Chinese."""
+    return given or ("zh" if asked() == "zh" and _can_show("中文") else "en")
+
+
+def asked() -> str:
+    """What was chosen for this run, else what the surroundings say; files are written in it."""
+    return _chosen or _named(os.environ.get("ACLNN_LANG", "")) or _of_the_locale()
 
 
 def choose(name: str | None) -> None:
@@ -53,10 +58,8 @@ def _named(name: str) -> str | None:
 
 
 def _of_the_locale() -> str:
-    """Chinese where the locale is and the output can show it."""
     named = next((os.environ[name] for name in _VARIABLES if os.environ.get(name)), None)
-    found = named if named is not None else locale.getlocale()[0] or ""
-    return "zh" if _named(found) == "zh" and _can_show("中文") else "en"
+    return _named(locale.getlocale()[0] or "" if named is None else named) or "en"
 
 
 def _can_show(text: str) -> bool:

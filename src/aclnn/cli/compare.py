@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from aclnn import ops
-from aclnn.base.language import Text, current
+from aclnn.base.language import Text, asked, current
 from aclnn.base.status import AclnnError, invalid
 from aclnn.cases.table import parse
 from aclnn.cli import options
@@ -148,7 +148,7 @@ def _written(found: Comparison, out: list[Path]) -> int:
     codes = [exits.RIGHT]
     for path in out:
         try:
-            for written in found.save(path, current()):
+            for written in found.save(path, asked()):
                 say(f"{Text('report: ', '报告：').say()}{written}")
         except MissingPackageError as error:
             refuse(error)

@@ -44,9 +44,7 @@ def _shown_otherwise(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     letters = error.object[error.start : error.end]
-    if any(letter not in _PLAIN for letter in letters):
-        return codecs.backslashreplace_errors(error)
-    return "".join(_PLAIN[letter] for letter in letters), error.end
+    return "".join(_PLAIN.get(one) or one.encode("ascii", "backslashreplace").decode() for one in letters), error.end
 
 
 def say(text: str, end: str = "\n") -> None:
@@ -133,8 +131,8 @@ def usage_of(error: Any) -> str:
 def print_table(rows: Rows, title: str = "", right: tuple[int, ...] = ()) -> None:
     """A table that fits the terminal; aligned plain lines where there is none, for logs."""
     body = [tuple(map(visible, row)) for row in rows[1]]
-    show([Text(title, "bold")] if title else [])
-    show(layout.table(rows[0], body, width(), right))
+    lines = [Text(title, "bold")] if title else []
+    show([*lines, *layout.table(rows[0], body, width(), right)])
 
 
 def progress(items: Iterable[T], total: Sized, label: str) -> Iterator[T]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from aclnn.base.language import current
+from aclnn.base.language import asked
 from aclnn.base.text import visible
 from aclnn.golden import exits
 from aclnn.golden.judge.blocks import Miss
@@ -170,7 +170,7 @@ class Comparison:
         """Writes a report: .html, .csv, .json, .xml (JUnit) or .xlsx; a folder gets the first four."""
         from aclnn.golden.show.files import save
 
-        return save(self, Path(path), current(lang))
+        return save(self, Path(path), lang or asked())
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Group]:
         from aclnn.golden.show.terminal import render
