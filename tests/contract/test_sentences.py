@@ -25,7 +25,8 @@ WHOLE = [
         (),
         {"x": HALF._replace(dtype=FLOAT64)},
         "x has dtype float64; on Atlas A2 it must be float32, float16 or bfloat16 (product cpu takes float64).",
-        "x的数据类型是float64；在Atlas A2 训练系列产品/Atlas A2 推理系列产品上应为float32、float16或bfloat16（产品cpu支持float64）。",
+        "x的数据类型是float64；在Atlas A2 训练系列产品/Atlas A2 推理系列产品上应为float32、float16或bfloat16"
+        "（产品cpu支持float64）。",
     ),
     (
         (),

@@ -41,6 +41,8 @@ class OutputReport:
     status: str
     why: Text | None = None  # of skipped, of error, and of what is missing
     operator: str | None = None
+    product: str = ""
+    attributes: str = ""  # of the call: "alpha=1.0 isResult=False"
     dtype: str = ""
     shape: tuple[int, ...] = ()
     rule: Rule | None = None

@@ -148,13 +148,16 @@ def _specials(report: OutputReport, lang: str) -> list[str]:
     return ["target NaN {:,} Inf {:,}, golden NaN {:,} Inf {:,}, {:,} do not agree".format(*counts)]
 
 
-def next_step(found: Comparison, lang: str = "en") -> str:
-    """The last line: what to do now."""
+def next_step(found: Comparison, lang: str = "en", on_page: bool = False) -> str:
+    """The last line: what to do now; on a page it is not to make that page."""
     en, zh = _next_step(found)
+    if on_page:
+        en, zh = en.partition("; -o report.html")[0], zh.partition("；-o report.html")[0]
     return f"\nnext: {en}" if lang == "en" else f"\n下一步：{zh}"
 
 
 def _next_step(found: Comparison) -> tuple[str, str]:
+    given = any(r.golden == "given" for r in found.compared)
     if isinstance(found, DumpComparison) and (found.wrong or not found.compared):
         return _next_step_in_a_dump(found)
     if found.errors:
@@ -169,6 +172,8 @@ def _next_step(found: Comparison) -> tuple[str, str]:
     hinted = next((r for r in found.reports if r.hints), None)
     if hinted is not None:
         return f"follow the hint for {hinted.output}, then compare again", f"按{hinted.output}的提示修正后重新比对"
+    if found.passed and given and found.sound is not False:
+        return "nothing; the target agrees with the golden given", "无需处理，结果与给定的标杆一致"
     if found.sound and found.passed:
         return "nothing; the target is right", "无需处理，结果正确"
     if found.sound:
