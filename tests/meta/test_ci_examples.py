@@ -60,6 +60,29 @@ def test_the_workflow_asks_for_products_and_extras_that_exist() -> None:
     assert all({"uses", "run"} & step.keys() for step in job["steps"])
 
 
+def recipe() -> list[str]:
+    """The commands for any other server."""
+    lines = (CI / "anywhere.sh").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+@needs_compiler
+def test_the_recipe_for_other_servers_step_by_step(project: Path) -> None:
+    """What needs no network: every command behind the installation, in one shell."""
+    settings, *installation = recipe()[:4]
+    assert settings == "set -eu"
+    assert installation == [
+        "python3 -m venv .venv",
+        ". .venv/bin/activate",
+        'pip install "${ACLNN_PACKAGE:-aclnn-cpu[fast]}"',
+    ]
+    ended = run("\n".join([settings, *recipe()[4:]]), project)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert f"cache                {project / '.aclnn'}" in ended.stdout
+    assert (project / ".aclnn" / "capi").is_dir()
+    assert ended.stdout.endswith("3 passed, 0 failed\n")
+
+
 @needs_compiler
 @pytest.mark.parametrize("product", ["A2", pytest.param("A3", marks=pytest.mark.long)])
 def test_the_workflow_step_by_step(product: str, project: Path) -> None:
