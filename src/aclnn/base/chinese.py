@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import resources
 
 LONGEST = 4000  # letters of a message that is looked up; what a compiler said may be longer
 
@@ -46,6 +45,8 @@ def _patterns() -> list[tuple[re.Pattern[str], frozenset[int], str]]:
 @cache
 def sentences() -> dict[str, str]:
     """The Chinese of every English sentence."""
+    from importlib import resources  # takes as long to import as all of base; few programs are ever refused
+
     whole = resources.files("aclnn.base").joinpath("chinese.txt").read_text(encoding="utf-8")
     lines = [line for line in whole.split("\n") if line and not line.startswith("#")]
     return {english: chinese.strip() for english, chinese in zip(lines[::2], lines[1::2], strict=True)}
