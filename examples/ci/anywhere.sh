@@ -5,6 +5,6 @@ set -eu
 python3 -m venv .venv
 . .venv/bin/activate
 pip install "${ACLNN_PACKAGE:-aclnn-cpu[fast]}"
-export ACLNN_CACHE_DIR="$PWD/.aclnn"
+export ACLNN_CACHE_DIR="${ACLNN_CACHE_DIR:-$PWD/.aclnn}"
 aclnn env
 sh ci.sh
