@@ -16,8 +16,8 @@ author = copyright = "aclnn-cpu"
 language = "zh_CN" if CHINESE else "en"
 root_doc = "index"
 
-extensions = ["myst_parser", "sphinx_copybutton", "mathml"]
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+extensions = ["myst_parser", "sphinx_copybutton", "mathml", "find"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_inline"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
 
@@ -58,7 +58,40 @@ def translate_theme(app: Any, page: str, template: str, context: dict[str, Any],
     context["_"] = lambda text: _THEME.get(text) or app.translator.gettext(text)
 
 
+# The words of plots; names of shapes stay as they are.
+_IN_PLOTS = {
+    "our time ÷ PyTorch's time, logarithmic (left of 1: faster)": "我们的耗时 ÷ PyTorch的耗时，对数刻度（1的左侧更快）",
+    "Gradients beside PyTorch, outputs given": "与PyTorch对照的梯度，给定输出",
+    "Gradients beside PyTorch, fresh outputs": "与PyTorch对照的梯度，新分配输出",
+    "Peak memory of three calls with fresh outputs": "三次新分配输出的调用的内存峰值",
+    "growth of the process, MiB": "进程增长，MiB",
+    "milliseconds, logarithmic": "毫秒，对数刻度",
+    "geometric mean": "几何平均",
+    "target": "目标",
+    "(dotted)": "（点线）",
+    "threads": "线程",
+    "thread": "线程",
+    "ahead": "领先",
+    "tie": "持平",
+    "behind": "落后",
+}
+_PLOT_TEXT = re.compile(r"(?<=>)[^<>]+(?=</text>)")
+
+
+def translate_plots(app: Any, failure: Any) -> None:
+    for path in Path(app.outdir, "_images").glob("*.svg"):
+        drawn = path.read_text(encoding="utf-8")
+        path.write_text(_PLOT_TEXT.sub(lambda text: _translated(text[0]), drawn), encoding="utf-8")
+
+
+def _translated(text: str) -> str:
+    for english, chinese in _IN_PLOTS.items():
+        text = re.sub(rf"(?<!\w){re.escape(english)}(?!\w)", chinese, text)
+    return text
+
+
 def setup(app: Any) -> None:
     if CHINESE:
+        app.connect("build-finished", translate_plots)
         app.connect("source-read", join_chinese_lines)
         app.connect("html-page-context", translate_theme)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections import Counter
+from collections.abc import Iterator
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # One worker per core: the libraries we compare with stay on one thread, our own kernels keep their two.
@@ -14,9 +15,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # repeated parallel runs took 5 times as long).
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
+# Tests read what is said in English, whoever runs them.
+os.environ["ACLNN_LANG"] = "en"
+
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.vendor.pretty import for_type_by_name
+
+from aclnn.base import language
 
 settings.register_profile("default", deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
 settings.load_profile("default")
@@ -26,6 +32,13 @@ for module, kind in (("aclnn.contract.model", "Op"), ("aclnn.base.product", "Pro
     for_type_by_name(module, kind, lambda shown, printer, cycle: printer.text(repr(shown)))
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+
+@pytest.fixture(autouse=True)
+def _nobody_chose_a_language() -> Iterator[None]:
+    """A command that a test runs without `main` leaves its --lang behind."""
+    yield
+    language.choose(None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -114,3 +114,17 @@ def test_what_killed_writers_left_is_swept(cache: Path) -> None:
     os.utime(kept.path / "not a piece", (an_hour_ago, an_hour_ago))
     kept.write("b", b"x")
     assert names(cache) == sorted(["b", "not a piece", young])  # the writer of the young one may still be at it
+
+
+def test_a_cache_that_cannot_be_written_is_said_once_with_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path / "file" / "below"))
+    monkeypatch.setattr(folder, "_refusals", [])
+    for _ in range(3):
+        with pytest.raises(OSError, match="file"):
+            folder.PrivateFolder("here")
+    (said,) = caplog.messages
+    assert said.startswith("the cache cannot be written")
+    assert "ACLNN_CACHE_DIR" in said

@@ -108,6 +108,25 @@ def test_what_is_no_scalar_is_refused(wrong: object) -> None:
         scalar(wrong, name="alpha")
 
 
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("Atlas A2 训练系列产品/Atlas 800I A2 推理产品/A200I A2 Box 异构组件", "A2"),
+        ("Atlas A2 训练系列产品/Atlas A2 推理系列产品", "A2"),
+        ("Atlas A2训练系列产品", "A2"),
+        ("Atlas A3 训练系列产品/Atlas A3 推理系列产品", "A3"),
+        ("Ascend 950PR/Ascend 950DT", "950"),
+        ("<term>Atlas 推理系列产品</term>", "310P"),
+        ("Atlas 训练系列产品", "910"),
+        ("Atlas 200I/500 A2 推理产品", "310B"),
+        ("Atlas A2 Training Series Products", "A2"),
+        ("Atlas inference products", "310P"),
+    ],
+)
+def test_products_are_found_as_documents_write_them(name: str, key: str) -> None:
+    assert products.find(name).key == key
+
+
 def test_products_are_found_by_any_name() -> None:
     for name in ("A2", "a2", "Atlas A2", "ascend910b1"):
         assert products.find(name) is products.DEFAULT

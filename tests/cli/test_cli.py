@@ -150,8 +150,14 @@ def test_describe_says_what_every_tensor_must_be() -> None:
 
 def test_env_names_versions_and_settings() -> None:
     shown = aclnn("env").stdout
-    for fact in ("aclnn-cpu", "numpy", "product", "Atlas A2", "threads"):
+    for fact in ("aclnn-cpu", "numpy", "product", "Atlas A2", "threads", "language"):
         assert fact in shown
+
+
+def test_env_says_where_the_cache_is_and_how_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path))
+    (tmp_path / "code").write_bytes(bytes(1_500_000))
+    assert f"cache                {tmp_path} (1.5 MB in 1 file)" in aclnn("env").stdout
 
 
 def test_run_on_files(tmp_path: Path) -> None:

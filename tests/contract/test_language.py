@@ -246,7 +246,8 @@ def test_a_product_without_the_operator_is_said_before_dtypes() -> None:
     told = "aclnnToy: product Atlas inference does not support this operator; supported are Atlas A2, Atlas A3 and cpu."
     assert violation.sentence() == told
     assert (
-        violation.sentence("zh") == "aclnnToy：产品Atlas inference不支持该算子；支持的产品是Atlas A2、Atlas A3和cpu。"
+        violation.sentence("zh") == "aclnnToy：产品Atlas 推理系列产品不支持该算子；"
+        "支持的产品是Atlas A2 训练系列产品/Atlas A2 推理系列产品、Atlas A3 训练系列产品/Atlas A3 推理系列产品和cpu。"
     )
 
 
@@ -303,12 +304,12 @@ def test_expressions_say_themselves_in_both_languages() -> None:
     double = Formula(lambda c: 2 * c["mode"], ("mode",), "twice mode", "两倍mode")
     ranks = Is(Rank("x"), (2, 4))
     assert (double.text("en"), double.text("zh")) == ("twice mode", "两倍mode")
-    assert (ranks.text("en"), ranks.text("zh")) == ("the rank of x is 2 or 4", "x的维数为2或4")
+    assert (ranks.text("en"), ranks.text("zh")) == ("the rank of x is 2 or 4", "x的维度为2或4")
     statement = next(r for r in toy().all_rules if r.kind == "DtypeIn").statement
     assert statement("en") == "the dtype of x is one that the product takes"
     assert statement("zh") == "x的数据类型是产品支持的类型"
     of_rank = toy(length("sizes", Rank("x") + 1))
-    assert str(sentence(of_rank, lang="zh")).endswith("（x的维数 + 1）。")
+    assert str(sentence(of_rank, lang="zh")).endswith("（x的维度 + 1）。")
 
 
 def test_the_plane_of_three_entries_is_the_last_two() -> None:

@@ -25,13 +25,14 @@ WHOLE = [
         (),
         {"x": HALF._replace(dtype=FLOAT64)},
         "x has dtype float64; on Atlas A2 it must be float32, float16 or bfloat16 (product cpu takes float64).",
-        "x的数据类型是float64；在Atlas A2上应为float32、float16或bfloat16（产品cpu支持float64）。",
+        "x的数据类型是float64；在Atlas A2 训练系列产品/Atlas A2 推理系列产品上应为float32、float16或bfloat16"
+        "（产品cpu支持float64）。",
     ),
     (
         (),
         {"x": HALF._replace(dtype=INT32)},
         "x has dtype int32; on Atlas A2 it must be float32, float16 or bfloat16.",
-        "x的数据类型是int32；在Atlas A2上应为float32、float16或bfloat16。",
+        "x的数据类型是int32；在Atlas A2 训练系列产品/Atlas A2 推理系列产品上应为float32、float16或bfloat16。",
     ),
     ((length("many", 3),), {}, "many has 2 elements but must have 3.", "many有2个元素，但应有3个。"),
     (
@@ -50,7 +51,7 @@ WHOLE = [
         (between(PlaneOf(Attr("sizes")), 2, 3),),
         {},
         "sizes is [1, 2]; each element must be 2..3.",
-        "sizes是[1, 2]；每个元素应为2..3。",
+        "sizes是[1, 2]；每个元素应为2-3。",
     ),
 ]
 
@@ -73,13 +74,13 @@ def test_statements_are_whole_in_both_languages() -> None:
     twice = when("fast", when(Is(Rank("x"), (2,)), one_of("mode", 1)))[0]
     for rule, en, zh in (
         (own["FormatIn"], "x has format ND", "x的数据格式是ND"),
-        (own["RankIn"], "x has rank 1..4", "x的维数是1..4"),
+        (own["RankIn"], "x has rank 1..4", "x的维度为1-4"),
         (
             length("sizes", Rank("x") + 1, 5)[0],
             "the length of sizes is the rank of x + 1 or 5",
-            "sizes的长度为x的维数 + 1或5",
+            "sizes的长度为x的维度 + 1或5",
         ),
-        (twice, "mode is 1 (when fast and the rank of x is 2)", "mode取值为1（fast为true且x的维数为2时）"),
+        (twice, "mode is 1 (when fast and the rank of x is 2)", "mode取值为1（fast为true且x的维度为2时）"),
     ):
         assert (rule.statement("en"), rule.statement("zh")) == (en, zh)
     assert (Limited().text("en"), Limited().text("zh")) == ("the product is an NPU", "产品为NPU")
@@ -129,4 +130,4 @@ def test_elements_that_do_not_increase(elements: list[int], en: str | None, zh: 
         return
     wanted = "; the elements must lie in 0..4 and not increase, 4 being 4"
     assert rule.sentence(words, "en") == f"{en}{wanted}"
-    assert rule.sentence(words, "zh") == f"{zh}；各元素应在0..4内且不递增，4即4"
+    assert rule.sentence(words, "zh") == f"{zh}；各元素应在0到4之间且不递增，4即4"

@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_FENCE = re.compile(r"^```(?:\{code-block\} )?([\w+]+)\n((?::\w+: [^\n]*\n)*)\n?(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(?:\*([^\n*]+)\*\n\n)?```([\w+]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INCLUDED = re.compile(
-    r"^```\{literalinclude\} (?:\.\./)*(\S+)\n:language: (\S+)\n(:caption: .*\n)(?=```$)", re.MULTILINE
+    r"^```\{literalinclude\} (?:\.\./)*(\S+)\n:language: (\S+)\n:caption: (.*)\n(?=```$)", re.MULTILINE
 )
-_CAPTION = re.compile(r"^:caption: (.*)$", re.MULTILINE)
 _HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 _PROMISE = re.compile(r"(?<=\S\n)(?:# .*(?:\n|\Z))+")
 _MARK = "@@ block"
@@ -44,9 +43,8 @@ def read(path: Path) -> str:
 
 def blocks(page: str) -> list[Block]:
     """Blocks of code, among them the files of the project that a page includes under a caption."""
-    whole = _INCLUDED.sub(lambda m: f"```{{code-block}} {m[2]}\n{m[3]}\n{read(ROOT / m[1])}", page)
-    captions = ((m, _CAPTION.search(m[2])) for m in _FENCE.finditer(whole))
-    return [Block(m[1], caption[1] if caption else "", m[3]) for m, caption in captions]
+    whole = _INCLUDED.sub(lambda m: f"*{m[3]}*\n\n```{m[2]}\n{read(ROOT / m[1])}", page)
+    return [Block(m[2], m[1] or "", m[3]) for m in _FENCE.finditer(whole)]
 
 
 def prose(page: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from aclnn.base import folder
 from tests.doors.toolchain import needs_compiler
 from tests.meta.pages import ROOT
 
@@ -58,6 +59,29 @@ def test_the_workflow_asks_for_products_and_extras_that_exist() -> None:
     assert all(find(name).name for name in PRODUCTS)
     assert steps()[0] == 'pip install "aclnn-cpu[fast]"'
     assert all({"uses", "run"} & step.keys() for step in job["steps"])
+
+
+def recipe() -> list[str]:
+    """The commands for any other server."""
+    lines = (CI / "anywhere.sh").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+@needs_compiler
+def test_the_recipe_for_other_servers_step_by_step(project: Path) -> None:
+    """What needs no network: every command behind the installation, in one shell."""
+    settings, *installation = recipe()[:4]
+    assert settings == "set -eu"
+    assert installation == [
+        "python3 -m venv .venv",
+        ". .venv/bin/activate",
+        'pip install "${ACLNN_PACKAGE:-aclnn-cpu[fast]}"',
+    ]
+    cache = str(folder.root())  # that of the other tests: building the library again takes half a minute
+    ended = run("\n".join([settings, *recipe()[4:]]), project, ACLNN_CACHE_DIR=cache)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert f"cache                {cache} (" in ended.stdout
+    assert ended.stdout.endswith("3 passed, 0 failed\n")
 
 
 @needs_compiler

@@ -218,6 +218,29 @@ def test_the_pages_build_without_warnings_and_need_no_network(lang: str, tmp_pat
     assert "<math" in built["ops/elu.html"]
     loaded = [u for text in built.values() for u in re.findall(r'(?:src|<link[^>]*href)="(\w+://[^"]*)"', text)]
     assert loaded == []
+    index = read(tmp_path / "searchindex.js")
+    assert '"code161002":' in index
+    assert (r'"\u5377\u79ef":' in index) == (lang == "zh")  # 卷积
+    assert "splitQuery" in read(tmp_path / "_static" / "language_data.js")
+    assert ("几何平均" in read(tmp_path / "_images" / "ratio-given.svg")) == (lang == "zh")
+
+
+def test_code_of_the_pages_pastes_from_raw_markdown() -> None:
+    for lang in ("en", "zh"):
+        for name in PAGES:
+            assert "```{code-block}" not in page(lang, name), f"{lang}/{name} has a directive around its code"
+            assert not [b for b in blocks(page(lang, name)) if b.text.startswith(":")]
+
+
+def test_every_word_of_a_plot_that_people_read_has_its_chinese() -> None:
+    known = set(re.findall(r'^    "(.*?)": "', read(DOCS / "conf.py"), re.MULTILINE))
+    said = re.compile(r"[a-z]{3,}(?: [a-z']+)+")  # sentences; names of operators and shapes have no blanks like these
+    for plot in (ROOT / "benchmarks" / "results").glob("*.svg"):
+        for text in re.findall(r"(?<=>)[^<>]+(?=</text>)", read(plot)):
+            left = text
+            for word in known:
+                left = left.replace(word, "")
+            assert not said.search(left), f"{plot.name}: {text}"
 
 
 @pytest.mark.parametrize(

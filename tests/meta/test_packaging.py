@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import aclnn
+from tests.doors.toolchain import needs_compiler
 from tests.meta.pages import ROOT, blocks, promised, read
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
@@ -95,6 +97,18 @@ def test_an_archive_installs_and_works(version: str, kind: str, archives: tuple[
     assert "pass" in run(programs / "aclnn", "run", "aclnnLstmBackward", "--check", "-o", "out", cwd=tmp_path)
     assert "sound: yes" in run(programs / "aclnn", "compare", "-tp", "out", cwd=tmp_path)
     assert "numba                not installed" in run(programs / "aclnn", "env", cwd=tmp_path)
+
+
+@needs_compiler
+@pytest.mark.long
+def test_the_recipe_of_examples_ci_from_nothing(archives: tuple[Path, Path], tmp_path: Path) -> None:
+    """Whole, with the wheel in place of the published package."""
+    project = shutil.copytree(ROOT / "examples" / "ci", tmp_path / "project")
+    variables = {**os.environ, "ACLNN_PACKAGE": str(archives[1])}
+    variables.pop("PYTHONPATH", None)
+    ended = subprocess.run(["sh", "anywhere.sh"], cwd=project, env=variables, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.endswith("3 passed, 0 failed\n")
 
 
 @pytest.mark.long

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.meta.pages import ROOT, blocks, headings, printed_by, promised, read
+from tests.meta.pages import ROOT, blocks, headings, printed_by, promised, prose, read
 
 PAGES = {name: read(ROOT / name) for name in ("README.md", "README.zh.md")}
 EXAMPLES = [
@@ -25,3 +27,12 @@ def test_both_languages_have_the_same_examples() -> None:
     assert [b.language for b in blocks(english)] == [b.language for b in blocks(chinese)]
     assert [h.level for h in headings(english)] == [h.level for h in headings(chinese)]
     assert len(EXAMPLES) >= 14
+
+
+def test_chinese_pages_write_latin_words_without_blanks_around_them() -> None:
+    """As the documents of the field do; names of products keep theirs."""
+    spaced = re.compile(r"[\u4e00-\u9fff] [A-Za-z`]|(?<!Atlas A\d)(?<!Atlas)(?<! A2)[A-Za-z0-9`] [\u4e00-\u9fff]")
+    for path in (ROOT / "README.zh.md", *sorted((ROOT / "docs" / "zh").rglob("*.md"))):
+        lines = prose(re.sub("<!--.*?<!-- end -->", "", read(path), flags=re.DOTALL)).splitlines()
+        found = [line for line in lines if not line.startswith("|") and spaced.search(line)]
+        assert found == [], path

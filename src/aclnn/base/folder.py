@@ -7,12 +7,15 @@ that descriptor and asked the same. Windows has no such descriptors: there the u
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+log = logging.getLogger("aclnn")
 
 _HAS_DESCRIPTORS = os.open in os.supports_dir_fd
 _PART = ".part"
@@ -27,8 +30,8 @@ class PrivateFolder:
     """
 
     def __init__(self, *names: str):
-        self.path = _root().joinpath(*names)
-        with self.opened():
+        self.path = root().joinpath(*names)
+        with _said_once(), self.opened():
             pass
 
     @contextmanager
@@ -61,7 +64,7 @@ class PrivateFolder:
     def write(self, name: str, content: bytes) -> None:
         """Writes a file whole or not at all, whoever else is writing it. Raises OSError."""
         part = f"{name}.{os.urandom(8).hex()}{_PART}"
-        with self.opened() as folder:
+        with _said_once(), self.opened() as folder:
             self._sweep(folder)
             try:
                 create = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -141,7 +144,24 @@ def _flag(name: str) -> int:
     return getattr(os, name, 0)
 
 
-def _root() -> Path:
+_refusals: list[str] = []
+
+
+@contextmanager
+def _said_once() -> Iterator[None]:
+    """What the operating system refuses costs time in every process to come: it is said, once in each."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and not _refusals:
+            _refusals.append(str(error))
+            where = "the cache cannot be written, so that native code is made anew every time; name another folder with"
+            log.warning("%s ACLNN_CACHE_DIR: %s", where, error)
+        raise
+
+
+def root() -> Path:
+    """Where caches are. Raises OSError if nobody says."""
     chosen = os.environ.get("ACLNN_CACHE_DIR")
     if chosen:
         return Path(chosen).absolute()

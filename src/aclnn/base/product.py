@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
@@ -20,12 +21,16 @@ class Product:
 
     key: str
     name: str
+    zh: str  # as Chinese documents call it
     soc: str
     dtypes: dict[str, tuple[DType, ...]] = field(default_factory=dict)
     limited: bool = True  # False: no hardware limits, and empty tensors wherever the sums make sense
 
     def __repr__(self) -> str:
         return self.name
+
+    def text(self, lang: str) -> str:
+        return self.zh if lang == "zh" else self.name
 
     def supports(self, family: str) -> bool:
         return family in self.dtypes
@@ -39,33 +44,51 @@ _TRAINING = {
     "ThnnFusedLstmCell": _F32_F16,
 }
 
-A2 = Product("A2", "Atlas A2", "Ascend910B1", _TRAINING)
-A3 = Product("A3", "Atlas A3", "Ascend910_93", _TRAINING)
-CPU = Product("cpu", "cpu", "cpu", dict.fromkeys(FAMILIES, _EVERY_FLOAT), limited=False)
+A2 = Product("A2", "Atlas A2", "Atlas A2 训练系列产品/Atlas A2 推理系列产品", "Ascend910B1", _TRAINING)
+A3 = Product("A3", "Atlas A3", "Atlas A3 训练系列产品/Atlas A3 推理系列产品", "Ascend910_93", _TRAINING)
+CPU = Product("cpu", "cpu", "cpu", "cpu", dict.fromkeys(FAMILIES, _EVERY_FLOAT), limited=False)
 
 PRODUCTS = (
     A2,
     A3,
-    Product("950", "Ascend 950", "Ascend950", {"Elu": _F32_F16_BF16}),
-    Product("310P", "Atlas inference", "Ascend310P", {"Elu": _F32_F16}),
-    Product("910", "Atlas training", "Ascend910", {"Elu": _F32_F16}),
-    Product("310B", "Atlas 200I/500 A2", "Ascend310B"),
+    Product("950", "Ascend 950", "Ascend 950PR/Ascend 950DT", "Ascend950", {"Elu": _F32_F16_BF16}),
+    Product("310P", "Atlas inference", "Atlas 推理系列产品", "Ascend310P", {"Elu": _F32_F16}),
+    Product("910", "Atlas training", "Atlas 训练系列产品", "Ascend910", {"Elu": _F32_F16}),
+    Product("310B", "Atlas 200I/500 A2", "Atlas 200I/500 A2 推理产品", "Ascend310B"),
     CPU,
 )
 DEFAULT = A2
 
-_BY_ANY_NAME = {alias.lower(): p for p in PRODUCTS for alias in (p.key, p.name, p.soc)}
+# What documents call them, besides: parts of names that are written together, and members of a series.
+_ALSO = {
+    "A2": (
+        "Atlas A2 训练系列产品/Atlas 800I A2 推理产品/A200I A2 Box 异构组件",
+        *("Atlas A2 训练系列产品", "Atlas A2 推理系列产品", "Atlas 800I A2 推理产品", "A200I A2 Box 异构组件"),
+        *("Atlas A2 training", "Atlas A2 inference"),
+    ),
+    "A3": ("Atlas A3 训练系列产品", "Atlas A3 推理系列产品", "Atlas A3 training", "Atlas A3 inference"),
+    "950": ("Ascend 950PR", "Ascend 950DT"),
+    "310B": ("Atlas 200I/500 A2 inference",),
+}
+
+
+def _plain(name: str) -> str:
+    """A name without what documents write differently: case, blanks, markup, "series" and "products"."""
+    return re.sub(r"<[^>]*>|\s|series|products?", "", name.lower())
+
+
+_BY_ANY_NAME = {_plain(alias): p for p in PRODUCTS for alias in (p.key, p.name, p.zh, p.soc, *_ALSO.get(p.key, ()))}
 
 
 def find(name: str | Product) -> Product:
-    """A product by profile name, soc name or short form, in any case.
+    """A product by the name of its profile or documents, soc name or short form, in any case.
 
-    >>> find("a3") is find("Ascend910_93") is find("Atlas A3")
+    >>> find("a3") is find("Ascend910_93") is find("Atlas A3") is find("Atlas A3 训练系列产品/Atlas A3 推理系列产品")
     True
     """
     if isinstance(name, Product):
         return name
-    product = _BY_ANY_NAME.get(name.strip().lower()) if isinstance(name, str) else None
+    product = _BY_ANY_NAME.get(_plain(name)) if isinstance(name, str) else None
     if product is None:
         choices = ", ".join(f"{p.name} ({p.key})" if p.key != p.name else p.name for p in PRODUCTS)
         shown = repr(name) if isinstance(name, str) else f"of type {type(name).__name__}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from aclnn.base.chinese import translated
 from aclnn.base.text import visible, visible_lines
 
 
@@ -33,15 +34,24 @@ class AclnnError(Exception):
         self.code = int(code)
         self.name = Status(code).name
         self.message = message
-        self.message_zh = message_zh or message
         self.argument = argument
         self.rule = rule
+        self._chinese = message_zh
+
+    @property
+    def message_zh(self) -> str:
+        """The same sentence in Chinese; the message, which programs read, is English whatever the language."""
+        return self._chinese or translated(self.message)
 
     def __str__(self) -> str:
-        return f"[{self.code} {self.name}] {self.message}"
+        return self.said("en")
+
+    def said(self, lang: str) -> str:
+        """Code, name and sentence, as a terminal in this language shows them."""
+        return f"[{self.code} {self.name}] {self.message_zh if lang == 'zh' else self.message}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        details = {"argument": self.argument, "rule": self.rule, "message_zh": self.message_zh}
+        details = {"argument": self.argument, "rule": self.rule, "message_zh": self._chinese}
         return _rebuild_error, (self.code, self.message, details)
 
 

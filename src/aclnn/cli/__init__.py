@@ -8,11 +8,14 @@ import sys
 
 def main() -> None:
     """The entry point: whatever happens is one sentence on stderr and an exit code, never a traceback."""
+    from aclnn.base import language
     from aclnn.cli import screen
     from aclnn.golden import exits
 
-    screen.prepare()
-    code = _run()
+    try:
+        code = _run()
+    finally:
+        language.choose(None)  # what was chosen for one run is not for the next one in this process
     said = screen.flush()
     sys.exit(exits.OURS if code == exits.RIGHT and not said else code)
 
@@ -23,11 +26,12 @@ def _run() -> int:
     from aclnn.golden import exits
 
     try:
+        screen.prepare()
         return int(_command() or exits.RIGHT)
     except SystemExit as ended:
         return _code_of(ended.code)
     except AclnnError as error:
-        screen.complain(f"aclnn: {error}")
+        screen.refuse(error)
         return exits.of(error.code)
     except KeyboardInterrupt:
         screen.complain("aclnn: interrupted")
@@ -75,6 +79,6 @@ def _confess(error: Exception) -> None:
 
     screen.complain(f"aclnn: this should not happen, please report it: {reason(error)}.")
     if os.environ.get("ACLNN_VERBOSE", "0") not in ("", "0"):
-        screen.complain("".join(traceback.format_exception(error)).rstrip())
+        screen.pass_on("".join(traceback.format_exception(error)))
     else:
         screen.complain("aclnn: ACLNN_VERBOSE=1 shows where.")

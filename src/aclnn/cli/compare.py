@@ -6,22 +6,22 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from aclnn import ops
+from aclnn.base.language import Text, asked, current
 from aclnn.base.status import AclnnError, invalid
 from aclnn.cases.table import parse
-from aclnn.cli.describe import Lang
+from aclnn.cli import options
 from aclnn.cli.files import given_arguments
 from aclnn.cli.progress import told
-from aclnn.cli.screen import complain, say
+from aclnn.cli.screen import refuse, say, show, width
 from aclnn.golden import exits
 from aclnn.golden.compare import compare as compare_
 from aclnn.golden.joined import join as join_
 from aclnn.golden.judge.standards import STANDARDS
-from aclnn.golden.result import Comparison, DumpComparison
+from aclnn.golden.result import Comparison
 from aclnn.golden.show.files import MissingPackageError, check_suffix
-from aclnn.golden.show.terminal import WIDTH, as_text, render
+from aclnn.golden.show.terminal import lines
 from aclnn.golden.steps import SharedWork, parsed_shard
 
 
@@ -38,10 +38,17 @@ Out = Annotated[
     _option("-o", "--out", text="A report: .html, .csv, .json, .xml (JUnit), .xlsx, or a folder. Repeatable."),
 ]
 StandardName = Annotated[
-    str | None, _option(text=f"The accuracy standard: {', '.join(STANDARDS)}. Default: mixed; of a dump: sound.")
+    str | None,
+    _option(
+        text=f"The accuracy standard: {', '.join(STANDARDS)}. Default: mixed; of a dump: sound.",
+        autocompletion=options.standard_names,
+    ),
 ]
 Strict = Annotated[bool, _option("--strict", text="The exit code follows soundness, not the standard.")]
-Operator = Annotated[str | None, _option(text="The operator, where the target does not say it.")]
+Operator = Annotated[
+    str | None,
+    _option(text="The operator, where the target does not say it.", autocompletion=options.operator_names),
+]
 Arguments = Annotated[
     list[str] | None, _option("--arg", text="With --op: name=value, or name=file for a tensor. Repeatable.")
 ]
@@ -49,7 +56,6 @@ Dtype = Annotated[
     str | None, _option(text="The row of the standard (float16, bfloat16, float32, hf32); what .bin files are.")
 ]
 Shape = Annotated[str | None, _option(text="The shape of a .bin file, such as 2x3x4.")]
-Product = Annotated[str | None, _option(text="The product to check against.")]
 Hints = Annotated[bool, typer.Option(help="Find out why a wrong result is wrong.")]
 Only = Annotated[
     list[str] | None, _option("--only", text="An output to compare, others may be missing. Repeatable; default: all.")
@@ -78,7 +84,6 @@ Join = Annotated[
     list[Path] | None,
     _option("--join", text="In place of a target: .json reports of all shards, or folders of them. Repeatable."),
 ]
-Language = Annotated[Lang, _option("--lang", text="Language: en or zh.")]
 
 
 def compare(
@@ -91,7 +96,7 @@ def compare(
     arg: Arguments = None,
     dtype: Dtype = None,
     shape: Shape = None,
-    product: Product = None,
+    product: options.Product = None,
     hints: Hints = True,
     only: Only = None,
     rtol: Limits = None,
@@ -106,7 +111,7 @@ def compare(
     jobs: Jobs = 1,
     shard: Shard = "1/1",
     join: Join = None,
-    lang: Language = Lang.en,
+    lang: options.Lang = None,
 ) -> None:
     """Compares an NPU result with the float64 reference of its own inputs, or with a golden.
 
@@ -122,11 +127,11 @@ def compare(
     given |= {"rtol": _limits("rtol", rtol), "atol": _limits("atol", atol), "cap": _limits("cap", cap)}
     given |= {"files": _files(map_), "check_golden": check_golden, "hf32": hf32, "attributes": attributes, "also": also}
     given["narrow_sums"] = narrow_sums
-    with told(lang) as tell:
+    with told() as tell:
         work = SharedWork(jobs, parsed_shard(shard), tell)
         found = join_(join) if join else compare_(target, golden, dtype, standard, work=work, **given)
-    written = _written(found, out or [], lang)
-    _show(found, lang)
+    written = _written(found, out or [])
+    show(lines(found, current(), width()))
     raise typer.Exit(exits.worst([found.exit_code(strict), written]))
 
 
@@ -141,28 +146,19 @@ def _refuse_contradictions(
         raise invalid("--arg needs --op: without an operator nobody knows what it means.")
 
 
-def _written(found: Comparison, out: list[Path], lang: Lang) -> int:
+def _written(found: Comparison, out: list[Path]) -> int:
     """Writes the reports, each on its own; what cannot be written is said, and the verdict stands."""
     codes = [exits.RIGHT]
     for path in out:
         try:
-            for written in found.save(path, lang.value):
-                say(f"report: {written}" if lang is Lang.en else f"报告：{written}")
+            for written in found.save(path, asked()):
+                say(f"{Text('report: ', '报告：').say()}{written}")
         except MissingPackageError as error:
-            complain(f"aclnn: {error}")
+            refuse(error)
         except AclnnError as error:
-            complain(f"aclnn: {error}")
+            refuse(error)
             codes.append(exits.of(error.code))
     return exits.worst(codes)
-
-
-def _show(found: Comparison, lang: Lang) -> None:
-    console = Console()
-    if console.is_terminal:
-        width = console.width if isinstance(found, DumpComparison) else min(console.width, WIDTH)
-        console.print(render(found, lang.value, width), width=width)
-    else:
-        say(as_text(found, lang.value))
 
 
 def _files(texts: list[str] | None) -> Any:

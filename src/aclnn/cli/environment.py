@@ -7,12 +7,16 @@ import platform
 from importlib import metadata
 
 from aclnn import __version__
+from aclnn.base import folder, language
 from aclnn.base.status import AclnnError
+from aclnn.cli.options import Lang
 from aclnn.cli.screen import say
+from aclnn.golden.texts import many
 from aclnn.runtime import settings
 
 _PACKAGES = ("numpy", "ml_dtypes", "numba", "onednn-cpu-gomp", "torch", "typer", "rich")
 _VARIABLES = (
+    "ACLNN_LANG",
     "ACLNN_PRODUCT",
     "ACLNN_ENGINE",
     "ACLNN_NUM_THREADS",
@@ -29,7 +33,7 @@ _VARIABLES = (
 )
 
 
-def env() -> None:
+def env(lang: Lang = None) -> None:
     """Prints versions, settings and environment variables, one per line."""
     for name, value in facts().items():
         say(f"{name:20} {value}")
@@ -44,9 +48,24 @@ def facts() -> dict[str, str]:
         "product": _setting(lambda: settings.current_product().name),
         "engine": _setting(settings.current_engine),
         "threads": _setting(lambda: str(settings.current_threads())),
+        "language": language.asked(),
+        "cache": _cache(),
     }
     found |= {package: _version(package) for package in _PACKAGES}
     return found | {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+
+
+def _cache() -> str:
+    """Where native code is kept, and how much of it; whether more can be kept."""
+    try:
+        place = folder.root()
+    except OSError as error:
+        return f"unusable: {error}"
+    files = [path for path in place.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    writable = next(path for path in (place, *place.parents) if path.exists())
+    state = "" if os.access(writable, os.W_OK) else "; it cannot be written: name another with ACLNN_CACHE_DIR"
+    return f"{place} ({size / 1e6:.1f} MB in {many(len(files), 'file')}{state})"
 
 
 def _setting(read: object) -> str:

@@ -10,19 +10,36 @@ import numpy as np
 import typer
 
 from aclnn import ops
+from aclnn.base.language import Text
 from aclnn.base.status import AclnnError, invalid, ours
 from aclnn.cases.batch import Options, Result, count, repro, run_table
 from aclnn.cases.trial import BROKEN, ERROR, FAIL, PASS, RAN, SKIPPED
-from aclnn.cli.describe import operator_names
+from aclnn.cli import options as shared
 from aclnn.cli.files import given_arguments
-from aclnn.cli.screen import complain, print_table, progress, say
+from aclnn.cli.screen import print_table, progress, refuse, say, tell
 from aclnn.contract.cases import fill, kept, views
 from aclnn.contract.model import HIDDEN, Op
 from aclnn.golden import exits
 from aclnn.golden.read.casefile import save_case
 from aclnn.runtime import settings
 
-_HEAD = ("op", "case", "dtype", "kernel", "ms", "error / allowed", "verdict")
+_HEAD = (
+    Text("op", "算子"),
+    Text("case", "用例"),
+    Text("dtype", "数据类型"),
+    Text("kernel", "内核"),
+    Text("ms", "毫秒"),
+    Text("error / allowed", "误差/允许"),
+    Text("verdict", "判定"),
+)
+_VERDICTS = {
+    PASS: Text("pass", "通过"),
+    FAIL: Text("FAIL", "不通过"),
+    RAN: Text("ran", "已执行"),
+    SKIPPED: Text("skipped", "跳过"),
+    ERROR: Text("error", "错误"),
+    BROKEN: Text("broken", "内部错误"),
+}
 _ARG_HELP = (
     "With an operator, and as often as needed: name=value, the value a number, true, false, numbers (1,1), a .npy "
     "file, or several (a.npy,b.npy)."
@@ -34,7 +51,10 @@ def run(
     what: Annotated[
         str,
         typer.Argument(
-            help="A table of cases (.csv), or an operator.", show_default=False, autocompletion=operator_names
+            help="A table of cases (.csv), or an operator.",
+            metavar="WHAT",
+            show_default=False,
+            autocompletion=shared.operator_names,
         ),
     ],
     arg: Annotated[
@@ -43,8 +63,8 @@ def run(
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Judge every result against the float64 reference.")] = False,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="A folder to save inputs and results in.")] = None,
-    product: Annotated[str | None, typer.Option(help="The product to check against (default Atlas A2).")] = None,
-    engine: Annotated[str | None, typer.Option(help="auto, fast, numpy or reference.")] = None,
+    product: shared.Product = None,
+    engine: shared.Engine = None,
     seed: Annotated[int, typer.Option(help="Seed of the random data.")] = 0,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Processes that share the rows of a table.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a run into the same folder stopped.")] = False,
@@ -52,6 +72,7 @@ def run(
         bool, typer.Option("--dump-on-fail", help="Save only the cases that fail, not every one.")
     ] = False,
     line: Annotated[int | None, typer.Option(help="Run only the case on this line of the table.")] = None,
+    lang: shared.Lang = None,
 ) -> None:
     """Runs a table of cases, or one operator: on files (--arg), or without any on random data of its own.
 
@@ -87,40 +108,56 @@ def _run_table(path: Path, options: Options) -> int:
     results: list[Result] = []
     failure: AclnnError | None = None
     try:
-        for result in progress(run_table(path, options), range(total), "running"):
+        for result in progress(run_table(path, options), range(total), Text("running", "执行中").say()):
             results.append(result)
     except KeyboardInterrupt:
         hint = "; --resume goes on from here" if options.out is not None else ""
-        say(f"stopped after {len(results)} of {total} rows{hint}")
+        tell(f"stopped after {len(results)} of {total} rows{hint}")
         return exits.INTERRUPTED
     except Exception as error:  # what is known already must not be lost with it
         failure = ours(error)
-        complain(f"aclnn: {failure}")
+        refuse(failure)
     results.sort(key=lambda r: r.line)
     shown = results if total <= _MANY else [r for r in results if r.failed]
     if shown:
-        print_table((_HEAD, [(r.op, r.case, r.dtype, r.kernel, r.ms, r.error, r.verdict) for r in shown]))
+        _print_results(shown)
     return exits.worst([_summary(path, results, options), exits.of(failure.code if failure else 0)])
+
+
+def _print_results(shown: list[Result]) -> None:
+    head = tuple(name.say() for name in _HEAD)
+    rows: list[tuple[str, ...]] = [(r.op, r.case, r.dtype, r.kernel, r.ms, r.error, _verdict(r.verdict)) for r in shown]
+    print_table((head, rows), right=(4, 5))
+
+
+def _verdict(word: str) -> str:
+    return _VERDICTS[word].say() if word in _VERDICTS else word  # a results file of an earlier run may say anything
 
 
 def _summary(path: Path, results: list[Result], options: Options) -> int:
     wrong = [r for r in results if r.failed]
     for result in wrong:
-        say(f"line {result.line} ({result.case}): {result.detail}\n  again: {repro(path, result, options)}")
-    saved = f"; results are in {options.out}" if options.out is not None else ""
-    say(f"{_counts(results)}{saved}")
+        tell(f"line {result.line} ({result.case}): {result.detail}")
+        say(f"  {Text('again: ', '重新执行：').say()}{repro(path, result, options)}")
+    where = Text(f"; results are in {options.out}", f"；结果在{options.out}").say() if options.out is not None else ""
+    tell(f"{_counts(results)}{where}")
     return exits.worst(result.exit_code for result in results)
 
 
 def _counts(results: list[Result]) -> str:
     """How many rows did what: only what was checked has passed or failed."""
     count = Counter(r.verdict for r in results)
-    said = [f"{count[PASS]} passed, {count[FAIL]} failed"] if count[PASS] or count[FAIL] else []
-    said += [f"{count[RAN]} ran, not checked"] if count[RAN] else []
-    said += [f"{count[SKIPPED]} skipped: no output is asked for"] if count[SKIPPED] else []
-    said += [f"{count[ERROR]} {'error' if count[ERROR] == 1 else 'errors'}"] if count[ERROR] else []
-    said += [f"{count[BROKEN]} broken: our own failure"] if count[BROKEN] else []
-    return "; ".join(said)
+    errors = "error" if count[ERROR] == 1 else "errors"
+    said = [Text(f"{count[PASS]} passed, {count[FAIL]} failed", f"{count[PASS]}个通过，{count[FAIL]}个不通过")]
+    said = said if count[PASS] or count[FAIL] else []
+    others = {
+        RAN: Text(f"{count[RAN]} ran, not checked", f"{count[RAN]}个已执行，未核对"),
+        SKIPPED: Text(f"{count[SKIPPED]} skipped: no output is asked for", f"{count[SKIPPED]}个跳过：没有要求输出"),
+        ERROR: Text(f"{count[ERROR]} {errors}", f"{count[ERROR]}个错误"),
+        BROKEN: Text(f"{count[BROKEN]} broken: our own failure", f"{count[BROKEN]}个内部错误：本工具自身的问题"),
+    }
+    said += [text for verdict, text in others.items() if count[verdict]]
+    return Text("; ", "；").say().join(text.say() for text in said)
 
 
 def _example(op: Op, seed: int) -> dict[str, Any]:
@@ -162,15 +199,16 @@ def _finish(op: Op, binding: Any, arrays: dict[str, Any], check: bool, out: Path
     judged = judge(op, binding.plan.call, arrays, given) if check else []
     for arg in op.outputs:
         for spec in binding.plan.call.specs(arg.name):
-            say(f"{arg.name}: {spec.dtype} {list(spec.shape)} (kernel {executor.kernel})")
+            kernel = Text(f" (kernel {executor.kernel})", f"（内核{executor.kernel}）").say()
+            say(f"{arg.name}: {spec.dtype} {list(spec.shape)}{kernel}")
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         save_case(out / f"{op.python}.npz", op, binding.plan.call, arrays, given)
-        say(f"saved {out / (op.python + '.npz')}")
+        say(f"{Text('saved ', '已保存').say()}{out / (op.python + '.npz')}")
     else:
         for arg in op.outputs:
             say(f"{arg.name} =\n{arrays[arg.name]}")
     for output in judged:
-        say(f"{output.name}: {output.worst:.3f} of the allowed error, {'pass' if output.sound else 'FAIL'}")
+        tell(f"{output.name}: {output.worst:.3f} of the allowed error, {'pass' if output.sound else 'FAIL'}")
     if any(not j.sound for j in judged):
         raise typer.Exit(1)

@@ -1,57 +1,102 @@
-"""What commands print with: text, tables and progress, plain where there is no terminal.
+"""What commands print with: text, tables and progress, as wide as the terminal, and plain where there is none.
 
 Nothing else in `cli/` prints: names that others chose pass here, and a reader that has gone away stops nobody.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sized
 from typing import Any, TextIO, TypeVar
 
-from rich.box import SIMPLE
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
+from rich.text import Text
 
+from aclnn.base import language, layout
+from aclnn.base.chinese import translated
+from aclnn.base.status import AclnnError
 from aclnn.base.text import visible, visible_lines
 from aclnn.gen.tables import Table as Rows
 
 T = TypeVar("T")
 
-console = Console(soft_wrap=False)
+console = Console()
 errors = Console(stderr=True)
+
+_PLAIN = {"≥": ">=", "≤": "<=", "×": "x", "√": "yes", "…": "...", "·": "-", "−": "-", "–": "-", "’": "'"}
 
 
 def prepare() -> None:
-    """A terminal that cannot show a letter shows its number; printing does not fail."""
+    """A terminal that cannot show a letter shows what stands for it, or its number; printing does not fail."""
+    codecs.register_error("aclnn", _shown_otherwise)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors="aclnn")
+    if os.environ.get("ACLNN_LANG"):
+        language.checked(os.environ["ACLNN_LANG"], "ACLNN_LANG")
+
+
+def _shown_otherwise(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(one) or one.encode("ascii", "backslashreplace").decode() for one in letters), error.end
 
 
 def say(text: str, end: str = "\n") -> None:
-    _print(text, end, sys.stdout)
+    """Something to be copied: a value, a command, lines that are laid out already."""
+    _print(visible_lines(text) + end, sys.stdout)
+
+
+def tell(text: str) -> None:
+    """Sentences, in the reader's language; a terminal gets them folded between words."""
+    show(layout.fold(visible_lines(_in_their_language(text)), width()))
 
 
 def complain(text: str) -> None:
-    _print(text, "\n", sys.stderr)
+    """The same on stderr."""
+    lines = layout.fold(visible_lines(_in_their_language(text)), errors.width if errors.is_terminal else None)
+    _print("".join(f"{line.plain}\n" for line in lines), sys.stderr)
+
+
+def refuse(error: AclnnError) -> None:
+    complain(f"aclnn: {error.said(language.current())}")
+
+
+def _in_their_language(text: str) -> str:
+    if language.current() == "en":
+        return text
+    begun = "aclnn: " if text.startswith("aclnn: ") else ""
+    return begun + "\n".join(map(translated, text.removeprefix(begun).split("\n")))
 
 
 def pass_on(text: str) -> None:
     """What another program complained of, with its colours."""
-    try:
-        print(text, end="", file=sys.stderr)
-    except BrokenPipeError:
-        _silence(sys.stderr)
+    _print(text, sys.stderr)
 
 
-def _print(text: str, end: str, stream: TextIO | None) -> None:
+def width() -> int | None:
+    """The columns of the terminal; None where there is none, and lines are as long as they are."""
+    return console.width if console.is_terminal else None
+
+
+def show(lines: Iterable[Text]) -> None:
+    """Lines that are laid out already, with their colours on a terminal."""
+    if not console.is_terminal:
+        return say("\n".join(line.plain for line in lines))
+    with console.capture() as shown:
+        for line in lines:
+            console.print(line, soft_wrap=True)
+    return _print(shown.get(), sys.stdout)
+
+
+def _print(text: str, stream: TextIO | None) -> None:
     try:
-        print(visible_lines(text), end=end, file=stream)
+        print(text, end="", file=stream)
     except BrokenPipeError:  # `aclnn … | head`: nobody reads on, but the exit code is still wanted
         _silence(stream)
 
@@ -83,25 +128,11 @@ def usage_of(error: Any) -> str:
     return shown.getvalue().rstrip()
 
 
-def print_table(rows: Rows, title: str = "") -> None:
-    """A table with room for words on a terminal; aligned plain lines otherwise, for logs."""
-    head, body = rows[0], [tuple(map(visible, row)) for row in rows[1]]
-    if not console.is_terminal:
-        say(f"{title}:" if title else "", end="\n" if title else "")
-        _print_plain([head, *body])
-        return
-    table = Table(*head, title=title or None, title_justify="left", header_style="bold", box=SIMPLE)
-    table.padding = (0, 1, 0, 0)
-    for row in body:
-        table.add_row(*row)
-    console.print(table)
-
-
-def _print_plain(lines: list[tuple[str, ...]]) -> None:
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        padded = (set_cell_size(cell, width) for cell, width in zip(line, widths, strict=True))
-        say("  ".join(padded).rstrip())
+def print_table(rows: Rows, title: str = "", right: tuple[int, ...] = ()) -> None:
+    """A table that fits the terminal; aligned plain lines where there is none, for logs."""
+    body = [tuple(map(visible, row)) for row in rows[1]]
+    lines = [Text(title, "bold")] if title else []
+    show([*lines, *layout.table(rows[0], body, width(), right)])
 
 
 def progress(items: Iterable[T], total: Sized, label: str) -> Iterator[T]:

@@ -162,7 +162,7 @@ class Rank(OfArgument):
         return len(call[self.name].shape)
 
     def text(self, lang: str) -> str:
-        return f"the rank of {self.name}" if lang == "en" else f"{self.name}的维数"
+        return f"the rank of {self.name}" if lang == "en" else f"{self.name}的维度"
 
 
 @dataclass(frozen=True)

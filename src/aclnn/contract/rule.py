@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from aclnn.base.once import kept
+from aclnn.base.product import Product
 from aclnn.base.status import Status
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr
@@ -108,9 +109,7 @@ class Rule:
 
 def say(value: Any, lang: str) -> str:
     """A value in the words of a message."""
-    if isinstance(value, Expr):
-        return value.text(lang)
-    if isinstance(value, Choice):
+    if isinstance(value, (Expr, Choice, Range, Product)):
         return value.text(lang)
     if isinstance(value, tuple):
         return "[" + ", ".join(say(v, lang) for v in value) + "]"
@@ -145,6 +144,11 @@ class Bilingual(Choice):
         return str(self.items[lang == "zh"])
 
 
+def span(low: int, high: int) -> Bilingual:
+    """From one number to another."""
+    return Bilingual(f"{low}..{high}", f"{low}-{high}" if low >= 0 else f"{low}到{high}")
+
+
 @dataclass(frozen=True)
 class Range:
     """The bounds of a number; None is no bound."""
@@ -155,9 +159,12 @@ class Range:
     def holds(self, number: Any) -> bool:
         return (self.low is None or number >= self.low) and (self.high is None or number <= self.high)
 
-    def __str__(self) -> str:
+    def text(self, lang: str) -> str:
+        """As sentences have it behind "must be" and 取值: "≥ 1" and "≥1", "0..8" and "为0-8"."""
+        blank = " " if lang == "en" else ""
         if self.low is None:
-            return f"≤ {self.high}"
+            return f"≤{blank}{self.high}"
         if self.high is None:
-            return f"≥ {self.low}"
-        return f"{self.low}" if self.low == self.high else f"{self.low}..{self.high}"
+            return f"≥{blank}{self.low}"
+        both = f"{self.low}" if self.low == self.high else span(self.low, self.high).text(lang)
+        return both if lang == "en" else f"为{both}"

@@ -139,7 +139,7 @@ def _codes(lang: str) -> Table:
 
 def _products(lang: str) -> Table:
     head = {"en": ("product", "short", "soc name"), "zh": ("产品", "简称", "SoC名称")}[lang]
-    return head, [(p.name, f"`{p.key}`", f"`{p.soc}`") for p in PRODUCTS]
+    return head, [(p.text(lang), f"`{p.key}`", f"`{p.soc}`") for p in PRODUCTS]
 
 
 def _standards(lang: str) -> Table:

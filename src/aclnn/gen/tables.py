@@ -56,8 +56,8 @@ _NOTES = {
     "SameDtype": Text("dtype of {second}", "数据类型与{second}一致"),
     "SameShape": Text("shape of {second}", "shape与{second}一致"),
     "Length": Text("length {formula}", "长度为{formula}"),
-    "Between": Text("{range}", "{range}"),
-    "OneOf": Text("{expected}", "{expected}"),
+    "Between": Text("{range}", "取值{range}"),
+    "OneOf": Text("{expected}", "取值为{expected}"),
 }
 
 
@@ -106,7 +106,7 @@ def support(lang: str) -> Table:
     rows = []
     for product in PRODUCTS:
         taken = (" ".join(short[d.name] for d in product.dtypes.get(f, ())) or none for f in FAMILIES)
-        rows.append((product.name, *taken))
+        rows.append((product.text(lang), *taken))
     return (_PRODUCT_HEAD[lang], *FAMILIES), rows
 
 

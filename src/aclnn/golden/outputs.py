@@ -9,6 +9,7 @@ import numpy as np
 from aclnn.base.dtype import FLOAT32, FLOAT64
 from aclnn.base.rounding import ALLOW_DOWN_PRECISION, USE_HF32
 from aclnn.base.status import invalid
+from aclnn.contract.rule import say
 from aclnn.golden.judge.blocks import TargetPair
 from aclnn.golden.judge.metrics import Measured, measure
 from aclnn.golden.judge.slices import worst_slice
@@ -24,6 +25,8 @@ from aclnn.golden.why.places import map_of, where
 def judge_output(
     report: OutputReport, pair: TargetPair, standard: Standard, row: str | None, case: LoadedCase | None
 ) -> None:
+    if case is not None:
+        report.product, report.attributes = case.call.product.name, _attributes(case)
     places = map_of(case, report.output, pair.target.shape)
     report.dtype, report.shape, report.axes = pair.dtype.name, pair.target.shape, places.axes
     if "float" not in pair.dtype.name:
@@ -39,6 +42,11 @@ def judge_output(
         report.slice = worst_slice(pair, found.worst)
     _refuse_a_golden_of_nan(report, found, pair)
     report.notes += tuple(_notes(report, pair))
+
+
+def _attributes(case: LoadedCase) -> str:
+    values = {arg.name: case.call[arg.name] for arg in case.op.inputs if not arg.is_tensor}
+    return " ".join(f"{name}={say(getattr(value, 'value', value), 'en')}" for name, value in values.items())
 
 
 def _natural_row(report: OutputReport, pair: TargetPair, case: LoadedCase | None, standard: Standard) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from aclnn.base.language import asked
 from aclnn.base.text import visible
 from aclnn.golden import exits
 from aclnn.golden.judge.baselines import Beside, in_force
@@ -19,7 +20,9 @@ from aclnn.golden.texts import Text, many, percent
 from aclnn.golden.why.explain import Hint
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from collections.abc import Iterator
+
+    from rich.console import Console, ConsoleOptions, Group
 
 PASS, FAIL, SKIPPED, ERROR = "pass", "fail", "skipped", "error"
 WHOLE = (1, 1)  # a dump that is not cut into parts
@@ -41,6 +44,8 @@ class OutputReport:
     status: str
     why: Text | None = None  # of skipped, of error, and of what is missing
     operator: str | None = None
+    product: str = ""
+    attributes: str = ""  # of the call: "alpha=1.0 isResult=False"
     dtype: str = ""
     shape: tuple[int, ...] = ()
     rule: StandardRule | None = None
@@ -168,16 +173,16 @@ class Comparison:
         known = bool(self.compared) and not (strict and self.sound is None)
         return exits.RIGHT if known else exits.BAD_INPUT
 
-    def save(self, path: str | Path, lang: str = "en") -> list[Path]:
+    def save(self, path: str | Path, lang: str | None = None) -> list[Path]:
         """Writes a report: .html, .csv, .json, .xml (JUnit) or .xlsx; a folder gets the first four."""
         from aclnn.golden.show.files import save
 
-        return save(self, Path(path), lang)
+        return save(self, Path(path), lang or asked())
 
-    def __rich__(self) -> Group:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Group]:
         from aclnn.golden.show.terminal import render
 
-        return render(self)
+        yield render(self, width=options.max_width)
 
     def __str__(self) -> str:
         from aclnn.golden.show.terminal import as_text

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
+from aclnn.base.language import Text
 
-class Text(NamedTuple):
-    """One sentence or phrase, in English and in Chinese."""
-
-    en: str
-    zh: str
-
-    def say(self, lang: str) -> str:
-        return self.zh if lang == "zh" else self.en
+__all__ = ["Text", "many", "number", "percent"]
 
 
 def number(value: float) -> str:

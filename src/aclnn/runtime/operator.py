@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import time
 import warnings
@@ -32,8 +33,21 @@ _MOST_TENSORS = 2**16  # of a list
 _MOST_ELEMENTS = 64  # of an array attribute; no contract asks for more, and an iterator may be endless
 
 
+class _Unquoted(str):
+    """An annotation that `help` shows without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
 class Operator:
     """One operator as Python calls it. The generated subclasses give it its signature."""
+
+    def __init_subclass__(cls) -> None:
+        """`help` asks the class how it is called, and means the operator."""
+        called = inspect.signature(cls.__call__)
+        shown = [p.replace(annotation=_Unquoted(p.annotation)) for p in called.parameters.values() if p.name != "self"]
+        cls.__signature__ = inspect.Signature(shown, return_annotation=_Unquoted(called.return_annotation))  # type: ignore[attr-defined]
 
     def __init__(self, name: str):
         self.op: Op = ops.find(name)

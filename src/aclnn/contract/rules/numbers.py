@@ -18,9 +18,9 @@ class Between(Rule):
     range: Range
     stage: Stage = Stage.ATTRIBUTE
     en = "{what} is {value}; {each} must be {range}"
-    zh = "{what}是{value}；{each}应为{range}"
+    zh = "{what}是{value}；{each}应{range}"
     doc_en = "{what} is {range}"
-    doc_zh = "{what}取值为{range}"
+    doc_zh = "{what}取值{range}"
 
     def broken(self, call: Call) -> Words | None:
         value = self.what.value(call)

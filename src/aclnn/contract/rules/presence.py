@@ -57,7 +57,7 @@ class ProductSupports(Rule):
         return {"product": call.product, "others": self._others()}
 
     def _others(self) -> Choice:
-        return Choice(tuple(p.name for p in PRODUCTS if p.supports(self.family)), together=True)
+        return Choice(tuple(p for p in PRODUCTS if p.supports(self.family)), together=True)
 
     def doc_words(self) -> Words:
         return {"others": self._others()}

@@ -10,7 +10,7 @@ from aclnn.base.format import Format
 from aclnn.base.product import CPU
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.contract.rule import Bilingual, Choice, Rule, Stage, Words
+from aclnn.contract.rule import Bilingual, Choice, Rule, Stage, Words, span
 from aclnn.contract.rules.pair import Pair
 
 
@@ -81,9 +81,9 @@ class RankIn(Rule):
     also: Bilingual | None = None
     stage: Stage = Stage.RANK
     en = "{arg} has rank {rank} (shape {shape}); it must be {expected}"
-    zh = "{arg}的维数是{rank}（shape为{shape}）；应为{expected}"
+    zh = "{arg}的维度是{rank}（shape为{shape}）；应为{expected}"
     doc_en = "{arg} has rank {expected}"
-    doc_zh = "{arg}的维数是{expected}"
+    doc_zh = "{arg}的维度为{expected}"
 
     def broken(self, call: Call) -> Words | None:
         for name, spec in call.named_specs(self.arg):
@@ -94,7 +94,7 @@ class RankIn(Rule):
     def doc_words(self) -> Words:
         low, high = min(self.ranks), max(self.ranks)
         if len(self.ranks) > 3:
-            return {"arg": self.arg, "expected": f"{low}..{high}"}
+            return {"arg": self.arg, "expected": span(low, high)}
         return {"arg": self.arg, "expected": Choice((*self.ranks, *((self.also,) if self.also else ())))}
 
 
@@ -102,9 +102,9 @@ class RankIn(Rule):
 class SameRank(Pair):
     stage: Stage = Stage.RANK
     en = "{first} has rank {a} but {second} has rank {b}; the two must be equal"
-    zh = "{first}的维数是{a}，而{second}的维数是{b}；两者必须一致"
+    zh = "{first}的维度是{a}，而{second}的维度是{b}；两者必须一致"
     doc_en = "{first} has the rank of {second}"
-    doc_zh = "{first}与{second}的维数一致"
+    doc_zh = "{first}与{second}的维度一致"
 
     def _of(self, spec: TensorSpec) -> Any:
         return spec.rank
@@ -118,7 +118,7 @@ class FormatIn(Rule):
     by_rank: tuple[tuple[int, tuple[Format, ...]], ...]
     stage: Stage = Stage.FORMAT
     en = "{arg} has format {format}; with rank {rank} it must be {expected}"
-    zh = "{arg}的数据格式是{format}；维数为{rank}时应为{expected}"
+    zh = "{arg}的数据格式是{format}；维度为{rank}时应为{expected}"
     doc_en = "{arg} has format {formats}"
     doc_zh = "{arg}的数据格式是{formats}"
 

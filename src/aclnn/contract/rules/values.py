@@ -18,9 +18,9 @@ class Descending(Rule):
     most: Expr
     stage: Stage = Stage.VALUE
     en = "{arg}[{index}] is {value}{before}; the elements must lie in 0..{limit} and not increase, {limit} being {most}"
-    zh = "{arg}[{index}]是{value}{before}；各元素应在0..{limit}内且不递增，{limit}即{most}"
+    zh = "{arg}[{index}]是{value}{before}；各元素应在0到{limit}之间且不递增，{limit}即{most}"
     doc_en = "the elements of {arg} lie in 0..{most} and do not increase (checked when the work runs)"
-    doc_zh = "{arg}的元素在0..{most}内且不递增（执行时检查）"
+    doc_zh = "{arg}的元素在0到{most}之间且不递增（执行时检查）"
 
     def broken_by(self, call: Call, values: Array) -> Words | None:
         limit = self.most.value(call)

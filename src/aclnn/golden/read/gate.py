@@ -16,7 +16,7 @@ import struct
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -173,7 +173,15 @@ def text(path: Path, at_most: int = LONGEST_TEXT) -> str:
     with opened(path) as found:
         if found.size > at_most:
             raise invalid(f"{path} has {found.size} bytes; a text has at most {at_most}.")
-        return found.read(found.size, 0).decode("utf-8-sig")
+        return _decoded(path, found.read(found.size, 0))
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    """UTF-8, or GBK as spreadsheets in China save tables."""
+    for encoding in ("utf-8-sig", "gb18030"):
+        with suppress(UnicodeDecodeError):
+            return data.decode(encoding)
+    raise invalid(f"{path} is neither UTF-8 nor GBK; save it as UTF-8.")
 
 
 def lines(path: Path) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
 from rich.markup import escape
 from rich.text import Text as Styled
 
+from aclnn.base.layout import table
 from aclnn.golden.judge.standards import STANDARDS, TWO_BASELINES
 from aclnn.golden.result import (
     FAIL,
@@ -126,12 +126,10 @@ def lines(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
 
 def _by_operator(found: DumpComparison, lang: str) -> Iterator[Styled]:
     yield Styled("\nby operator:" if lang == "en" else "\n按算子统计：", "bold")
-    rows = operators(found)
-    room = max((cell_len(row.name) for row in rows), default=0)
-    for row in rows:
+    for row in operators(found):
         en = f"{row.right:,} right, {row.wrong:,} wrong, {row.open:,} not judged; worst err/allowed {number(row.worst)}"
         zh = f"正确{row.right:,}，错误{row.wrong:,}，未判断{row.open:,}；最大误差/允许{number(row.worst)}"
-        yield Styled(f"  {set_cell_size(row.name, room)}  {zh if lang == 'zh' else en}")
+        yield Styled(f"  {row.name}: {en}" if lang == "en" else f"  {row.name}：{zh}")
 
 
 def _first(call: CallRow, lang: str) -> Iterator[Styled]:
@@ -151,21 +149,11 @@ _WHY = Text("why", "说明")
 
 
 def _table(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
-    """One line per call; the name keeps its end, which tells calls apart, the last column what fits."""
     calls = found.calls
     beside = bool(found.beside)
-    cells = [_cells(call, lang, beside) for call in calls[:ROWS]]
-    head = tuple(h.say(lang) for h in (*_HEAD, *((BASELINES,) if beside else ()), _WHY))
-    widths = [max(map(cell_len, column)) for column in zip(head, *cells, strict=True)]
-    gaps = 2 * (len(widths) - 1)
-    widths[0] = min(widths[0], max(24, width - sum(widths[1:-1]) - gaps - 24))
-    widths[-1] = max(0, width - sum(widths[:-1]) - gaps)
-    yield Styled(_line(head, widths), "bold")
-    for call, row in zip(calls, cells, strict=False):
-        line = Styled(_line(row, widths))
-        start = widths[0] + widths[1] + 4
-        line.stylize("red" if call.is_wrong else "green" if call.is_judged else "yellow", start, start + len(row[2]))
-        yield line
+    head = [h.say(lang) for h in (*_HEAD, *((BASELINES,) if beside else ()), _WHY)]
+    rows = [_cells(call, lang, beside) for call in calls[:ROWS]]
+    yield from table(head, rows, width, right={3})
     if len(calls) > ROWS:
         rest = len(calls) - ROWS
         wrong = sum(c.is_wrong for c in calls[ROWS:])
@@ -173,11 +161,13 @@ def _table(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
         yield Styled(zh if lang == "zh" else en)
 
 
-def _cells(call: CallRow, lang: str, beside: bool) -> tuple[str, ...]:
+def _cells(call: CallRow, lang: str, beside: bool) -> tuple[str | Styled, ...]:
     worst = call.worst
     ratio = number(worst.measured.worst.ratio) if worst.measured and worst.measured.worst else "-"
+    colour = "red" if call.is_wrong else "green" if call.is_judged else "yellow"
     third = (baselines_cell(call).say(lang),) if beside else ()
-    return call.name, worst.dtype or "-", verdict(call).say(lang), ratio, *third, told(call).say(lang)
+    result = Styled(verdict(call).say(lang), colour)
+    return call.name, worst.dtype or "-", result, ratio, *third, told(call).say(lang) or "-"
 
 
 def baselines_cell(call: CallRow) -> Text:
@@ -189,22 +179,11 @@ def baselines_cell(call: CallRow) -> Text:
     return Text(*(f"{said} {number(found[1])}" for said in word))
 
 
-def _line(cells: tuple[str, ...], widths: list[int]) -> str:
-    name, dtype, result, ratio, *third, why = cells
-    if cell_len(name) > widths[0]:
-        name = "…" + name[-(widths[0] - 1) :]
-    if cell_len(why) > widths[-1]:
-        why = set_cell_size(why, max(widths[-1] - 1, 0)).rstrip() + "…"
-    fitted = [set_cell_size(name, widths[0]), set_cell_size(dtype, widths[1]), set_cell_size(result, widths[2])]
-    fitted.append(" " * (widths[3] - cell_len(ratio)) + ratio)
-    return "  ".join([*fitted, *(set_cell_size(cell, widths[4]) for cell in third), why]).rstrip()
-
-
 def _described(call: CallRow, lang: str) -> Iterator[Styled]:
     first = call.first
     yield Styled.from_markup(f"\n[bold]{escape(call.name)}[/]  {escape(first.operator or '')}")
     if first.line:
-        yield Styled(f"  {first.line}: {first.code_line}", no_wrap=True, overflow="ellipsis")
+        yield Styled(f"  {first.line}: {first.code_line}")
     if first.inherits:
         yield Styled(f"  {inherited(first).say(lang)}")
     for report in call.reports:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import platform
+import time
 from html import escape
 from importlib import resources
 from string import Template
+
+import numpy as np
 
 from aclnn._version import __version__
 from aclnn.golden.result import FAIL, PASS, STATUS, Comparison, DumpComparison, OutputReport, miss_sentence
@@ -48,9 +52,14 @@ def _filled(found: Comparison, lang: str, **parts: str) -> str:
         legend=pictures.legend(),
         width="1500px" if isinstance(found, DumpComparison) else "1180px",
         **parts,
-        next=both(Text(next_step(found).strip(), next_step(found, "zh").strip())),
-        version=escape(__version__),
+        next=both(Text(*(next_step(found, lang, on_page=True).strip() for lang in ("en", "zh")))),
+        version=escape(_made_with()),
     )
+
+
+def _made_with() -> str:
+    python = f"Python {platform.python_version()}, numpy {np.__version__}"
+    return f"aclnn-cpu {__version__}, {python}, {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}"
 
 
 def both(text: Text) -> str:
@@ -103,7 +112,7 @@ def section(report: OutputReport) -> str:
     opened = " open" if report.status != PASS or report.sound is not True else ""
     title = f"{escape(report.label)} <small>{escape(report.dtype)} {escape(str(list(report.shape)))}</small>"
     badge = f'<b class="badge {report.status}">{both(STATUS[report.status])}</b>'
-    parts = [f"<p>{both(report.why)}</p>" if report.why else ""]
+    parts = [_call(report), f"<p>{both(report.why)}</p>" if report.why else ""]
     asked = dict.fromkeys((*report.criteria, *(report.also.criteria if report.also else ())))
     parts.append(_list("criteria", [f"{'✓' if c.holds else '✗'} {both(c.text)}" for c in asked]))
     said = miss_sentence(report)
@@ -114,6 +123,12 @@ def section(report: OutputReport) -> str:
     if found is not None and found.count:
         parts += [_specials(report), _pictures(report), _misses(report)]
     return f'<details class="output"{opened}><summary>{badge} {title}</summary>{"".join(parts)}</details>'
+
+
+def _call(report: OutputReport) -> str:
+    """Which call it was an output of."""
+    said = " · ".join(part for part in (report.operator, report.product, report.attributes) if part)
+    return f'<p class="call">{escape(said)}</p>' if said else ""
 
 
 def _list(kind: str, items: list[str]) -> str:

@@ -1,14 +1,13 @@
-"""A comparison on a terminal: the worst first, 100 columns, and at the end what to do next."""
+"""A comparison on a terminal: the worst first, as wide as there is room, and at the end what to do next."""
 
 from __future__ import annotations
 
-import io
-
-from rich.cells import cell_len
-from rich.console import Console, Group
+from rich.console import Group
 from rich.markup import escape
 from rich.text import Text as Styled
 
+from aclnn.base.language import current
+from aclnn.base.layout import fold, table
 from aclnn.golden.result import (
     ERROR,
     FAIL,
@@ -24,31 +23,38 @@ from aclnn.golden.show import calls
 from aclnn.golden.show.columns import SOUND, TERMINAL, shown
 from aclnn.golden.texts import Text, many, number
 
-WIDTH = 100
+WIDTH = 100  # of what `print` shows, and a log
 _ROWS = 40  # outputs in the table
 _SHOWN = 12  # outputs that are described in full
 _COLOURS = {PASS: "green", FAIL: "red", ERROR: "red", SKIPPED: "yellow"}
 
 
-def as_text(found: Comparison, lang: str = "en") -> str:
+def as_text(found: Comparison, lang: str | None = None) -> str:
     """What `print` shows: no colours, always the same width."""
-    screen = io.StringIO()
-    Console(file=screen, width=WIDTH, force_terminal=False, color_system=None).print(render(found, lang))
-    return screen.getvalue().rstrip("\n")
+    return "\n".join(line.plain for line in lines(found, current(lang))).rstrip("\n")
 
 
-def render(found: Comparison, lang: str = "en", width: int = WIDTH) -> Group:
+def render(found: Comparison, lang: str | None = None, width: int = WIDTH) -> Group:
+    return Group(*lines(found, current(lang), width))
+
+
+def lines(found: Comparison, lang: str, width: int | None = None) -> list[Styled]:
+    """All lines, laid out for so many columns."""
+    columns = WIDTH if width is None else width
+    return [line for part in _parts(found, lang, columns) for line in fold(part, columns, hang=2)]
+
+
+def _parts(found: Comparison, lang: str, width: int) -> list[Styled]:
     if isinstance(found, DumpComparison):
-        return Group(_heading(found, lang), *calls.lines(found, lang, width), Styled(next_step(found, lang)))
-    parts = [_heading(found, lang), *_table(found, lang), *_rest(found, lang)]
+        return [_heading(found, lang), *calls.lines(found, lang, width), Styled(next_step(found, lang))]
+    parts = [_heading(found, lang), *_table(found, lang, width), *_rest(found, lang)]
     wanting = [r for r in found.reports if r.status != PASS or not r.sound or r.notes]
     for report in wanting[:_SHOWN]:
         parts += [Styled.from_markup(line) for line in _details(report, lang)]
     if len(wanting) > _SHOWN:
         rest = len(wanting) - _SHOWN
         parts.append(Styled(f"\n… and remarks on {rest} more" if lang == "en" else f"\n……另有{rest}个输出有说明"))
-    parts.append(Styled(next_step(found, lang)))
-    return Group(*parts)
+    return [*parts, Styled(next_step(found, lang))]
 
 
 def _heading(found: Comparison, lang: str) -> Styled:
@@ -70,40 +76,20 @@ def _answers(found: Comparison, lang: str) -> tuple[str, str]:
     return verdict, sound
 
 
-_HEAD = (Text("output", "输出"), Text("verdict", "判定"), Text("sound", "可信"))
+_HEAD = (Text("case", "用例"), Text("output", "输出"), Text("verdict", "判定"), Text("sound", "可信"))
 
 
-def _table(found: Comparison, lang: str) -> list[Styled]:
-    """One line per output, under the name of its case if there are several; too long a name has its own line."""
+def _table(found: Comparison, lang: str, width: int) -> list[Styled]:
+    """One line per output; the case stands before it if there are several."""
     rows = found.reports[:_ROWS]
-    many_cases = len({r.case for r in found.reports}) > 1
-    names = [f"  {r.output or '-'}" if many_cases else r.output or r.case for r in rows]
-    cells = [(STATUS[r.status].say(lang), *_numbers(r, lang)) for r in rows]
-    head = tuple(t.say(lang) for t in (*_HEAD, *(metric.head for metric in shown(TERMINAL))))
-    widths = [max(map(cell_len, column)) for column in zip(head[1:], *cells, strict=True)]
-    room = min(WIDTH - sum(widths) - 2 * len(widths), max(map(cell_len, (head[0], *names))))
-    lines = [Styled(_line(head[0], head[1:], room, widths), "bold")]
-    case = None
-    for report, name, row in zip(rows, names, cells, strict=True):
-        if many_cases and report.case != case:
-            case = report.case
-            lines.append(Styled(case, "bold"))
-        if cell_len(name) > room:
-            lines.append(Styled(name))
-            name = ""
-        line = Styled(_line(name, row, room, widths))
-        line.stylize(_COLOURS[report.status], room + 2, room + 2 + len(row[0]))
-        lines.append(line)
-    return lines
-
-
-def _line(name: str, cells: tuple[str, ...], room: int, widths: list[int]) -> str:
-    """Words to the left, numbers to the right."""
-    parts = [name + " " * (room - cell_len(name))]
-    for i, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-        gap = " " * (width - cell_len(cell))
-        parts.append(cell + gap if i < 2 else gap + cell)
-    return "  ".join(parts).rstrip()
+    first = 0 if len({r.case for r in found.reports}) > 1 else 1
+    heads = [t.say(lang) for t in (*_HEAD, *(metric.head for metric in shown(TERMINAL)))]
+    cells: list[list[str | Styled]] = []
+    for r in rows:
+        verdict = Styled(STATUS[r.status].say(lang), _COLOURS[r.status])
+        cells.append([r.case, r.output or ("-" if first == 0 else r.case), verdict, *_numbers(r, lang)])
+    numbers = range(len(_HEAD) - first, len(heads) - first)
+    return table(heads[first:], [row[first:] for row in cells], width, numbers)
 
 
 def _rest(found: Comparison, lang: str) -> list[Styled]:
@@ -162,13 +148,16 @@ def _specials(report: OutputReport, lang: str) -> list[str]:
     return ["target NaN {:,} Inf {:,}, golden NaN {:,} Inf {:,}, {:,} do not agree".format(*counts)]
 
 
-def next_step(found: Comparison, lang: str = "en") -> str:
-    """The last line: what to do now."""
+def next_step(found: Comparison, lang: str = "en", on_page: bool = False) -> str:
+    """The last line: what to do now; on a page it is not to make that page."""
     en, zh = _next_step(found)
+    if on_page:
+        en, zh = en.partition("; -o report.html")[0], zh.partition("；-o report.html")[0]
     return f"\nnext: {en}" if lang == "en" else f"\n下一步：{zh}"
 
 
 def _next_step(found: Comparison) -> tuple[str, str]:
+    given = any(r.golden == "given" for r in found.compared)
     if isinstance(found, DumpComparison) and (found.wrong or not found.compared):
         return _next_step_in_a_dump(found)
     if found.errors:
@@ -183,6 +172,8 @@ def _next_step(found: Comparison) -> tuple[str, str]:
     hinted = next((r for r in found.reports if r.hints), None)
     if hinted is not None:
         return f"follow the hint for {hinted.output}, then compare again", f"按{hinted.output}的提示修正后重新比对"
+    if found.passed and given and found.sound is not False:
+        return "nothing; the target agrees with the golden given", "无需处理，结果与给定的标杆一致"
     if found.sound and found.passed:
         return "nothing; the target is right", "无需处理，结果正确"
     if found.sound:
