@@ -15,6 +15,7 @@ ALLOWED = {
     "capi/build.py:_compiler_version": PURE,
     "capi/signature.py:_dtype": "equal dtypes; an unknown number is refused by its name, not by its identity",
     "runtime/again.py:_kinds_of_torch": PURE,
+    "runtime/blas.py:_switch": PURE,
     "runtime/settings.py:_environment_engine": PURE,
     "runtime/settings.py:_environment_product": "products are found in a table: the same object both times",
     "runtime/settings.py:_environment_threads": PURE,

@@ -29,7 +29,8 @@ SOURCES = Path(gate.__file__).parents[2]
 READERS = sorted(p for room in ("cases", "golden", "cli") for p in (SOURCES / room).rglob("*.py"))
 OPENING = ("open", "fdopen", "read_text", "read_bytes", "memmap", "fromfile", "mmap", "ZipFile", "is_zipfile")
 OPENING += ("iterdir", "scandir", "listdir", "glob", "rglob", "walk", "loadtxt", "genfromtxt", "np.load", "json.load")
-OURS = {"golden/show/page.py": "read_text", "cli/environment.py": "open"}  # our own template; /proc/cpuinfo
+OURS = {"golden/show/page.py": ("read_text",), "cli/environment.py": ("open", "rglob")}
+"""Our own template; /proc/cpuinfo, and the cache, whose size is told."""
 ELU = {"alpha": 1.0, "scale": 1.0, "inputScale": 1.0, "isResult": False}
 
 
@@ -49,7 +50,7 @@ def test_no_reader_opens_a_file_any_other_way(path: Path) -> None:
     name = path.relative_to(SOURCES).as_posix()
     if name == "golden/read/gate.py":
         return
-    assert [o for o in openings(path.read_text(encoding="utf-8")) if OURS.get(name) != o] == []
+    assert [o for o in openings(path.read_text(encoding="utf-8")) if o not in OURS.get(name, ())] == []
 
 
 def test_the_search_finds_what_it_looks_for() -> None:
