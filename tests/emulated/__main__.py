@@ -20,6 +20,7 @@ from tests.emulated.machines import BUILD, MACHINES, ROOT, Machine, python_of
 CORE = (
     *("half", "entry", "floating", "pool"),
     *("elu_fast", "elu_forward_fast", "lstm_cell_fast", "conv_tbc_fast", "convolution_on_tiles", "convolution_direct"),
+    *("matrix", "lstm_fast", "lstm_forward_fast"),
 )
 _COMMAND = "from aclnn.cli import main; main()"
 

@@ -11,7 +11,17 @@ from aclnn.kernels import conv_tbc_products, lstm_plan, onednn, precedence
 from aclnn.kernels.program import Recent
 
 
-@pytest.fixture(scope="module", params=["tiles", "onednn"])
+def _chosen_here() -> str:
+    installed = onednn.installed()
+    return "onednn" if installed is not None and installed.has_avx512 else "tiles"
+
+
+MULTIPLIERS = [
+    name if name == _chosen_here() else pytest.param(name, marks=pytest.mark.long) for name in ("tiles", "onednn")
+]
+
+
+@pytest.fixture(scope="module", params=MULTIPLIERS)
 def multiplied_by(request: pytest.FixtureRequest) -> Iterator[str]:
     """Who multiplies matrices for an LSTM, whatever this processor would choose."""
     if request.param == "onednn" and onednn.installed() is None:
