@@ -181,3 +181,15 @@ def test_no_sentence_hides_a_later_one() -> None:
         example = re.sub(r"\{\*?\}", "XX", english)
         blanks = len(re.findall(r"\{\*?\}", english))
         assert chinese.translated(example) == said.format(*["XX"] * blanks), english
+
+
+@pytest.mark.parametrize("english", sorted(chinese.sentences(), key=lambda e: -e.count("{"))[:3])
+def test_a_message_that_repeats_pieces_of_a_sentence_is_looked_up_in_no_time(english: str) -> None:
+    """Once it took minutes: everything was tried again wherever a piece was found."""
+    pieces = re.split(r"\{\*?\}", english)
+    for repeated in (("x" + "y".join(piece * 60 for piece in pieces)) * 50, pieces[0] + "x".join(pieces[1:-1] * 400)):
+        assert chinese.translated(repeated[:3990] + "!").endswith("!")
+
+
+def test_what_is_looked_up_inside_may_go_deep() -> None:
+    assert chinese.translated("x, line 1: " * 360).startswith("x第1行：x第1行：")

@@ -26,20 +26,20 @@ def translated(message: str) -> str:
     if begun:
         rest = translated(begun[2])
         return message if rest == begun[2] else f"{begun[1]}：{rest}"
-    for sentence, looked_up, chinese in _patterns():
-        found = sentence.fullmatch(message)
-        if found:
-            said = [translated(part) if i in looked_up else part for i, part in enumerate(found.groups())]
+    for pieces, looked_up, chinese in _patterns():
+        found = between(pieces, message)
+        if found is not None:
+            said = [translated(part) if i in looked_up else part for i, part in enumerate(found)]
             return chinese.format(*said)
     kind = re.fullmatch(r"an? (\w+)", message)
     return kind[1] if kind else message
 
 
 @cache
-def _patterns() -> list[tuple[re.Pattern[str], frozenset[int], str]]:
+def _patterns() -> list[tuple[list[str], frozenset[int], str]]:
     """The sentences; one with more words of its own is asked before one with fewer."""
     known = sorted(sentences().items(), key=lambda pair: -len(_BLANK.sub("", pair[0])))
-    return [(pattern(english), _looked_up(english), chinese) for english, chinese in known]
+    return [(_BLANK.split(english), _looked_up(english), chinese) for english, chinese in known]
 
 
 @cache
@@ -52,8 +52,29 @@ def sentences() -> dict[str, str]:
     return {english: chinese.strip() for english, chinese in zip(lines[::2], lines[1::2], strict=True)}
 
 
-def pattern(english: str) -> re.Pattern[str]:
-    return re.compile("(.+?)".join(map(re.escape, _BLANK.split(english))), re.DOTALL)
+def between(pieces: list[str], message: str) -> list[str] | None:
+    """What stands between the pieces of a sentence, as little as can be and never nothing; None if it does not fit.
+
+    Every piece is looked for once, from left to right: a regular expression would try again wherever a message, which
+    may hold what others wrote, repeats a piece.
+
+    >>> between(["", " is ", "."], "a is is b.")
+    ['a', 'is b']
+    """
+    first, *others = pieces
+    if not others:
+        return [] if message == first else None
+    *inner, last = others
+    if not (message.startswith(first) and message.endswith(last)):
+        return None
+    found, at, end = [], len(first), len(message) - len(last)
+    for piece in inner:
+        place = message.find(piece, at + 1, end)
+        if place < 0:
+            return None
+        found.append(message[at:place])
+        at = place + len(piece)
+    return [*found, message[at:end]] if at < end else None
 
 
 def _looked_up(english: str) -> frozenset[int]:
