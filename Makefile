@@ -16,7 +16,7 @@ test: $(VENV)/test$(TORCH).stamp  ## the test suite; TORCH=0 leaves PyTorch, the
 	$(BIN)/python -m pytest -n $(JOBS) -m "not long$(NOT_TORCH)" --doctest-modules --doctest-ignore-import-errors --ignore=tests/test_tiny.py src/aclnn tests
 
 test-long: $(VENV)/test1.stamp $(VENV)/docs.stamp  ## what is slower: sanitizers, browser, fresh environments, instruction sets
-	$(BIN)/python -m pytest -n $(JOBS) -m long tests
+	$(BIN)/python -m pytest -n $(JOBS) -m long --durations=12 tests
 
 test-arm: $(VENV)/test0.stamp  ## tiny tests, example cases and a core of the kernel tests as Linux on ARM, emulated
 	$(BIN)/python -m tests.emulated arm
