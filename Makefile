@@ -6,7 +6,7 @@ TORCH ?= 1
 JOBS ?= 2
 NOT_TORCH := $(if $(filter 0,$(TORCH)), and not torch)
 
-.PHONY: run test test-long test-arm test-old check gen bench tune fuzz docs clean
+.PHONY: run test test-long test-arm test-old check gen bench fuzz docs clean
 
 run: $(VENV)/run.stamp  ## all operators on example cases, checked against the float64 reference
 	$(BIN)/aclnn run examples/cases.csv --check -o out
@@ -35,11 +35,8 @@ check: $(VENV)/test$(TORCH).stamp  ## style, types, architecture, generated file
 gen: $(VENV)/test0.stamp  ## rewrites every file that is derived from the contracts
 	$(BIN)/python -m aclnn.gen
 
-bench: $(VENV)/bench.stamp  ## times every operator beside PyTorch and JAX, writes the tables and plots; about 20 minutes
+bench: $(VENV)/bench.stamp  ## times every operator beside PyTorch and JAX, writes the tables and plots; hours (aclnn bench --quick: less)
 	$(BIN)/aclnn bench
-
-tune: $(VENV)/test0.stamp  ## regenerates the layout table of the convolution kernels
-	$(BIN)/python -m benchmarks.tune
 
 fuzz: $(VENV)/fuzz.stamp  ## coverage-guided fuzzing of everything that reads what others wrote; SECONDS=60
 	$(BIN)/python -m tests.hostile $(if $(filter environment% command%,$(origin SECONDS)),$(SECONDS),60)

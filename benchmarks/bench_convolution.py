@@ -8,8 +8,8 @@ from typing import Any
 import aclnn
 from aclnn.base.dtype import DType
 from benchmarks.measure import Call
-from benchmarks.providers import Maker, as_torch, compiled_by_jax, ours
-from benchmarks.shapes import convolution_arguments, convolution_sizes
+from benchmarks.providers import Maker, compiled_by_jax, ours, steps, theirs
+from benchmarks.shapes import convolution_arguments, convolution_sizes, draw
 
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -21,20 +21,26 @@ def work(shape: dict[str, Any], dtype: DType) -> dict[str, float]:
     return {"flops": 4.0 * math.prod(narrow) * math.prod(w[1:])}
 
 
-def makers(shape: dict[str, Any], dtype: DType, fresh: bool) -> dict[str, Maker]:
+def makers(shape: dict[str, Any], dtype: DType, column: str) -> dict[str, Maker]:
     arguments = convolution_arguments(shape, dtype)
+    if column == "step":
+        return _steps(arguments)
+    if column == "forward":
+        forward = *arguments[1:3], draw(dtype, *arguments[3]), *arguments[4:10]
+        return {"aclnn": ours(aclnn.convolution, forward, column), "torch": theirs("convolution", forward)}
     return {
-        "aclnn": ours(aclnn.convolution_backward, arguments, fresh),
-        "torch": lambda: _torch(arguments),
+        "aclnn": ours(aclnn.convolution_backward, arguments, column),
+        "torch": theirs("convolution_backward", arguments),
         "jax": lambda: _jax(arguments),
     }
 
 
-def _torch(arguments: tuple[Any, ...]) -> Call:
-    import torch
-
-    tensors, backward = as_torch(*arguments[:3]), torch.ops.aten.convolution_backward.default
-    return lambda: backward(*tensors, *arguments[3:])
+def _steps(arguments: tuple[Any, ...]) -> dict[str, Maker]:
+    _, x, w, channels, stride, padding, dilation, transposed, extra, groups, _ = arguments
+    name = f"Conv{'Transpose' if transposed else ''}{x.ndim - 2}d"
+    how = {"stride": tuple(stride), "padding": tuple(padding), "dilation": tuple(dilation), "groups": groups}
+    more = {"output_padding": tuple(extra)} if transposed else {}
+    return steps(name, (x.shape[1], *channels, w.shape[2:]), (x,), **how, **more)
 
 
 def _jax(arguments: tuple[Any, ...]) -> Call:

@@ -10,7 +10,7 @@ import numpy as np
 import aclnn
 from aclnn.base.dtype import DType
 from benchmarks.measure import Call
-from benchmarks.providers import Maker, as_torch, compiled_by_jax, compiled_by_torch, ours
+from benchmarks.providers import Maker, compiled_by_jax, compiled_by_torch, ours, steps, theirs
 from benchmarks.shapes import draw
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -21,24 +21,19 @@ def work(shape: dict[str, Any], dtype: DType) -> dict[str, float]:
     return {"bytes": 3.0 * math.prod(shape["size"]) * dtype.itemsize}
 
 
-def makers(shape: dict[str, Any], dtype: DType, fresh: bool) -> dict[str, Maker]:
+def makers(shape: dict[str, Any], dtype: DType, column: str) -> dict[str, Maker]:
     g, x = draw(dtype, *shape["size"]), draw(dtype, *shape["size"], low=-3.0, high=3.0)
+    if column == "step":
+        return steps("ELU", (), (x,))
+    if column == "forward":
+        return {"aclnn": ours(aclnn.elu, (x,), column), "torch": theirs("elu", (x,), "out")}
+    arguments = g, 1.0, 1.0, 1.0, False, x
     return {
-        "aclnn": ours(aclnn.elu_backward, (g, 1.0, 1.0, 1.0, False, x), fresh),
-        "torch": lambda: _torch(g, x, fresh),
+        "aclnn": ours(aclnn.elu_backward, arguments, column),
+        "torch": theirs("elu_backward", arguments, "grad_input" if column in ("given", "growth", "out") else ""),
         "torch.compile": lambda: compiled_by_torch(_formula, g, x),
         "jax": lambda: _jax(g, x),
     }
-
-
-def _torch(g: np.ndarray, x: np.ndarray, fresh: bool) -> Call:
-    import torch
-
-    backward, (grad, input_) = torch.ops.aten.elu_backward, as_torch(g, x)
-    if fresh:
-        return lambda: backward.default(grad, 1.0, 1.0, 1.0, False, input_)
-    out = torch.empty_like(input_)
-    return lambda: backward.grad_input(grad, 1.0, 1.0, 1.0, False, input_, grad_input=out)
 
 
 def _formula(g: Any, x: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import aclnn
 from aclnn.base.dtype import DType
 from benchmarks.measure import Call
-from benchmarks.providers import Maker, as_torch, ours
+from benchmarks.providers import Maker, as_torch, ours, steps
 from benchmarks.shapes import draw
 
 DTYPES = ("float32", "float16")
@@ -22,12 +22,20 @@ def work(shape: dict[str, Any], dtype: DType) -> dict[str, float]:
     return {"flops": sum(2.0 * steps * batch * directions * 4 * hidden * 2 * (w + hidden) for w in widths)}
 
 
-def makers(shape: dict[str, Any], dtype: DType, fresh: bool) -> dict[str, Maker]:
+def makers(shape: dict[str, Any], dtype: DType, column: str) -> dict[str, Maker]:
     layers, both = shape.get("layers", 1), shape.get("bidirectional", False)
     arguments = _arguments(shape, dtype, layers, 2 if both else 1)
     how = {"has_bias": True, "num_layers": layers, "bidirectional": both, "batch_first": False}
+    x, first, params, *_ = arguments
+    if column == "step":
+        return steps("LSTM", tuple(shape["size"][2:]), (x, *first), num_layers=layers, bidirectional=both)
+    if column == "forward":
+        return {
+            "aclnn": ours(aclnn.lstm, (x, params, first), column, **how),
+            "torch": lambda: _forward(arguments, layers, both),
+        }
     return {
-        "aclnn": ours(aclnn.lstm_backward, arguments, fresh, **how),
+        "aclnn": ours(aclnn.lstm_backward, arguments, column, **how),
         "torch": lambda: _torch(arguments, layers, both),
         "jax": lambda: _jax(arguments, layers, both),
     }
@@ -55,10 +63,17 @@ def _torch(arguments: tuple[Any, ...], layers: int, both: bool) -> Call:
 
     x, first, params, *gradients = arguments[:6]
     wanted = [t.requires_grad_() for t in as_torch(x, *first, *params)]
-    x, h, c, *weights = wanted
-    given = as_torch(*gradients)
-    outputs = torch.lstm(x, (h, c), weights, True, layers, 0.0, True, both, False)
+    given, outputs = as_torch(*gradients), _forward(arguments, layers, both, wanted)()
     return lambda: torch.autograd.grad(outputs, wanted, given, retain_graph=True)
+
+
+def _forward(arguments: tuple[Any, ...], layers: int, both: bool, given: list[Any] | None = None) -> Any:
+    """As in training: both keep what the backward needs."""
+    import torch
+
+    x, first, params, *_ = arguments
+    x, h, c, *weights = given or [t.requires_grad_() for t in as_torch(x, *first, *params)]
+    return lambda: torch.lstm(x, (h, c), weights, True, layers, 0.0, True, both, False)
 
 
 def _jax(arguments: tuple[Any, ...], layers: int, both: bool) -> Call:

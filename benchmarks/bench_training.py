@@ -19,7 +19,7 @@ def work(shape: dict[str, Any], dtype: DType) -> dict[str, float]:
     return {}
 
 
-def makers(shape: dict[str, Any], dtype: DType, fresh: bool) -> dict[str, Maker]:
+def makers(shape: dict[str, Any], dtype: DType, column: str) -> dict[str, Maker]:
     return {"aclnn": lambda: _step(shape["batch"], swapped=True), "torch": lambda: _step(shape["batch"], swapped=False)}
 
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 import resource
+import time
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from aclnn.base.dtype import BFLOAT16, DType
-from aclnn.kernels import onednn
+from aclnn.kernels import isa
 from benchmarks.measure import Call
 from benchmarks.providers import has
 
 OUT_OF_CACHE = 2**26  # bytes: smaller arrays may stay in a cache, which no triad measures
+FEW = 1e8  # operations: a smaller problem is not held against a large product
 PACKAGES = ("aclnn-cpu", "numpy", "numba", "onednn-cpu-gomp", "torch", "jax")
 
 
@@ -29,7 +33,36 @@ def facts() -> dict[str, Any]:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return {"processor": _processor(), "cores": os.cpu_count(), "isa": _isa(), "versions": versions}
+    who = {"processor": _described()["model name"], "cores": os.cpu_count(), "date": time.strftime("%Y-%m-%d")}
+    bfloat16 = isa.limit() is None and not _flags().isdisjoint({"avx512_bf16", "amx_bf16", "bf16"})  # in instructions
+    return who | {"isa": level(), "bfloat16": bfloat16, "versions": versions}
+
+
+def level() -> str:
+    """The widest vectors that are allowed in this process: avx512, avx2, sse41, neon, or what the processor is."""
+    levels = {"avx512f": "avx512", "avx2": "avx2", "sse4_1": "sse41", "asimd": "neon"}
+    allowed = isa.limit()
+    for flag, name in levels.items():
+        if flag in _flags() and (allowed is None or flag.replace("4_", "4.") in allowed.features | {"asimd"}):
+            return name
+    return isa.architecture()
+
+
+def slug() -> str:
+    """A short name of the processor: amd-epyc-zen4."""
+    about = _described()
+    words = re.sub(r"\(\w+\)|\b(CPU|Processor)\b|@.*", " ", about["model name"]).lower().split()
+    family, model = (int(about.get(name, "0")) for name in ("cpu family", "model"))
+    core = _zen(family, model) if words[0] == "amd" else f"{family}-{model}"
+    return "-".join([*words[:2], core])
+
+
+def _zen(family: int, model: int) -> str:
+    if family == 23:
+        return "zen2" if model >= 0x30 else "zen1"
+    if family == 25:
+        return "zen4" if model >> 4 in (1, 6, 7, 10) else "zen3"
+    return "zen5" if family == 26 else f"{family}-{model}"
 
 
 class Limit(NamedTuple):
@@ -41,7 +74,7 @@ class Limit(NamedTuple):
 
 def limit(work: Mapping[str, float], dtype: DType) -> Limit | None:
     """A large product in that dtype (float16 is computed in float32), or a triad; None where neither says anything."""
-    if "flops" in work:
+    if work.get("flops", 0) >= FEW:
         return _product("bfloat16" if dtype is BFLOAT16 and has("torch") else "float32")
     return _triad() if work.get("bytes", 0) >= OUT_OF_CACHE else None
 
@@ -97,16 +130,16 @@ def _status(name: str) -> int:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(name))
 
 
-def _processor() -> str:
+@cache
+def _described() -> dict[str, str]:
+    """What /proc/cpuinfo says of the first core."""
     try:
-        with open("/proc/cpuinfo") as file:
-            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0]
+    except OSError:  # not Linux
+        first = ""
+    said = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in first.splitlines())}
+    return {"model name": platform.processor() or platform.machine()} | said
 
 
-def _isa() -> str:
-    try:
-        return hex(onednn.library().functions.dnnl_get_effective_cpu_isa())
-    except onednn.OneDnnError as reason:
-        return str(reason)
+def _flags() -> set[str]:
+    return set((_described().get("flags") or _described().get("Features", "")).split())

@@ -19,13 +19,13 @@ from aclnn.base.dtype import DType
 from benchmarks import machine
 from benchmarks.measure import Call, Patience, Timed
 from benchmarks.providers import IN_TURN, has, made
-from benchmarks.shapes import shapes_of
+from benchmarks.shapes import COLUMNS, shapes_of
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("operator")
-    parser.add_argument("--column", choices=("given", "fresh", "growth", "memory", "once"), default="given")
+    parser.add_argument("--column", choices=(*COLUMNS, "once"), default="given")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", default="", help="names of shapes, separated by commas")
     parser.add_argument("--dtypes", default="", help="dtypes, separated by commas")
@@ -33,6 +33,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seconds", type=float, default=0.4, help="per shape")
     parser.add_argument("--patience", type=float, default=20, help="seconds to wait for a quiet machine, in all")
     parser.add_argument("--alone", default="", help="dtype/shape where ours is timed alone, separated by commas")
+    parser.add_argument("--no-limit", action="store_true", help="without a large product or a triad beside it")
     given = parser.parse_args(arguments)
     given.providers = given.providers.split(",")
     if has("torch") and "jax" not in given.providers:
@@ -60,11 +61,12 @@ def run(given: argparse.Namespace) -> None:
             row |= bench.once(shape)
         else:
             alone = f"{dtype.name}/{name}" in given.alone.split(",")
-            calls = made(bench.makers(shape, dtype, given.column == "fresh"), ["aclnn"] if alone else given.providers)
+            calls = made(bench.makers(shape, dtype, given.column), ["aclnn"] if alone else given.providers)
             if not calls:
                 continue
             work = bench.work(shape, dtype)
-            limit = machine.limit(work, dtype) if given.column == "given" and "aclnn" in calls else None
+            limited = given.column == "given" and "aclnn" in calls and not given.no_limit
+            limit = machine.limit(work, dtype) if limited else None
             if limit is not None:
                 row["limit"] = limit.work
                 calls = _between(calls, limit.call)
@@ -101,7 +103,7 @@ def _short(timed: Timed) -> list[float]:
 
 def memory(bench: Any, shape: dict[str, Any], dtype: DType, providers: list[str]) -> dict[str, Any]:
     """By how many bytes this process grows, at most, while a provider makes three calls with fresh outputs."""
-    (provider, call), *_ = made(bench.makers(shape, dtype, True), providers).items()
+    (provider, call), *_ = made(bench.makers(shape, dtype, "fresh"), providers).items()
     peak = machine.Peak()
     for _ in range(3):
         call()

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from aclnn.gen.tables import markdown
-from benchmarks import table
-from benchmarks.rows import Row, read
+from benchmarks import table, targets
+from benchmarks.rows import Row, machines, of
 from benchmarks.shapes import OPERATORS
 from benchmarks.table import VERDICTS, Group, Line, duration, short
 from benchmarks.targets import SHARE, STREAMS
 
+Machines = dict[str, list[Row]]
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = {
@@ -27,6 +28,13 @@ PAGES = {
     ROOT / "docs/en/performance.md": "en",
     ROOT / "docs/zh/performance.md": "zh",
 }
+ISAS = {"avx2": "AVX2", "avx512": "AVX-512"}
+_OF_ISA = ("outputs given", "ahead, tie, behind")
+BESIDE = (
+    "PyTorch writes into given memory for elu (outputs given, `out=`, forward) and allocates its outputs in all other "
+    "rows. lstm_cell: PyTorch's side is a formula of several operators, but for the training step. lstm: its gradients "
+    "are autograd's, on a graph that is kept."
+)
 _MARKED = re.compile(r"(<!-- (\w+): written by make bench -->\n).*?(<!-- end -->)", re.DOTALL)
 _WORDS = {
     "operator": "算子",
@@ -35,6 +43,17 @@ _WORDS = {
     "outputs given": "给定输出",
     "fresh outputs": "新分配输出",
     "target": "目标",
+    "`out=`": "`out=`",
+    "torch tensors": "torch张量",
+    "forward": "前向",
+    "training step": "训练一步",
+    "convolution, unseen shapes": "convolution，未见过的形状",
+    "AVX2: outputs given": "AVX2：给定输出",
+    "AVX-512: outputs given": "AVX-512：给定输出",
+    "AVX2: ahead, tie, behind": "AVX2：领先、持平、落后",
+    "AVX-512: ahead, tie, behind": "AVX-512：领先、持平、落后",
+    BESIDE: "PyTorch只在elu的给定输出、`out=`与前向中写入给定的内存，其余各行都自行分配输出。"
+    "lstm_cell：除训练一步外，PyTorch一侧是由多个算子组成的公式。lstm：其梯度来自自动求导，计算图被保留。",
     "ahead": "领先",
     "tie": "持平",
     "behind": "落后",
@@ -60,76 +79,112 @@ _WORDS = {
 
 
 def main(arguments: list[str]) -> int:
-    rows = read(RESULTS)
-    stale = [page for page, lang in PAGES.items() if page.read_text(encoding="utf-8") != render(page, lang, rows)]
+    found = machines(RESULTS)
+    stale = [page for page, lang in PAGES.items() if page.read_text(encoding="utf-8") != render(page, lang, found)]
     for page in stale:
         if "--check" not in arguments:
-            page.write_text(render(page, PAGES[page], rows), encoding="utf-8")
+            page.write_text(render(page, PAGES[page], found), encoding="utf-8")
         print(("stale: " if "--check" in arguments else "wrote ") + str(page.relative_to(ROOT)))
     return 1 if stale and "--check" in arguments else 0
 
 
-def render(page: Path, lang: str, rows: list[Row]) -> str:
+def render(page: Path, lang: str, found: Machines) -> str:
     """The page with its generated parts as the rows say them now."""
-    return _MARKED.sub(lambda m: m[1] + part(m[2], lang, rows) + m[3], page.read_text(encoding="utf-8"))
+    return _MARKED.sub(lambda m: m[1] + part(m[2], lang, found) + m[3], page.read_text(encoding="utf-8"))
 
 
-def part(name: str, lang: str, rows: list[Row]) -> str:
-    written = _PARTS[name](rows, lang)
+def part(name: str, lang: str, found: Machines) -> str:
+    """What a part says of every machine; the first table is of the newest one, all instruction sets side by side."""
+    written = _speed(found, lang) if name == "speed" else ""
+    for folder, rows in found.items() if name != "speed" else ():
+        if text := _PARTS[name](rows, lang):
+            written += ("\n" if written else "") + f"**{folder}**\n\n{_image(folder, _PLOTS.get(name, ''))}{text}"
     if not written:
-        written = say("Nothing is measured yet: `make bench` measures and fills this in.", lang) + "\n"
-    return written
-
-
-def whole_table(rows: list[Row]) -> str:
-    """Every part, one after the other: benchmarks/results/table.md."""
-    return "\n".join(text for name in _PARTS if (text := _PARTS[name](rows, "en")))
+        return say("Nothing is measured yet: `make bench` measures and fills this in.", lang) + "\n"
+    return written + (f"\n{say(BESIDE, lang)}\n" if name in ("speed", "doors", "shapes") else "")
 
 
 def say(word: str, lang: str) -> str:
-    return word if lang == "en" else _WORDS[word]
+    return word if lang == "en" or word in OPERATORS else _WORDS[word]
 
 
 def _table(head: Iterable[str], body: Sequence[tuple[str, ...]], lang: str) -> str:
     return markdown((tuple(say(word, lang) for word in head), list(body))) if body else ""
 
 
-def _speed(rows: list[Row], lang: str) -> str:
-    """One line per operator and dtype: the geometric mean over its shapes, in both columns."""
-    by_name: dict[tuple[str, str], dict[str, Group]] = {}
-    for group in table.groups(table.lines(rows)):
-        by_name.setdefault((group.operator, group.dtype), {})[group.column] = group
+def _speed(found: Machines, lang: str) -> str:
+    """One line per operator and dtype, outputs given, and one for all forwards and all steps."""
+    newest = {name: rows for name, rows in found.items() if of(name) == of(next(iter(found)))}
+    by_isa = {rows[0]["isa"]: _summed(table.groups(table.lines(rows))) for rows in newest.values()}
+    kinds = list(dict.fromkeys(kind for groups in by_isa.values() for kind in groups))
     body = []
-    for (operator, dtype), columns in by_name.items():
-        given, fresh = columns.get("given"), columns.get("fresh")
-        counted = given or fresh
-        assert counted is not None
-        counts = ", ".join(str(counted.count(verdict)) for verdict in VERDICTS)
-        target = f"≤ {given.target:.2f}" if given and given.target else ""
-        body.append((operator, dtype, _mean(given), target, counts, _mean(fresh)))
-    head = ("operator", "dtype", "outputs given", "target", "ahead, tie, behind", "fresh outputs")
-    return _table(head, body, lang) + (f"\n{table.conditions(rows)}\n" if body else "")
+    for kind in sorted(kinds, key=lambda kind: kind[0] in table.TITLES.values()):
+        of_isa = [by_isa.get(isa, {}).get(kind) for isa in ISAS]
+        cells = [cell for group in of_isa for cell in (_mean(group), _counts(group))]
+        body.append((say(kind[0], lang), kind[1], *cells, _targets(next(g for g in of_isa if g))))
+    head = ("operator", "dtype", *(f"{isa}: {what}" for isa in ISAS.values() for what in _OF_ISA), "target")
+    return _table(head, body, lang) + f"\n{table.conditions(next(iter(newest.values())))}\n" if body else ""
+
+
+def _summed(groups: list[Group]) -> dict[tuple[str, str], Group]:
+    """Those of given outputs as they are, forwards and steps of all operators in one."""
+    found = {(group.name, group.dtype): group for group in groups if group.column == "given"}
+    for column in ("forward", "step"):
+        for dtype in dict.fromkeys(group.dtype for group in groups if group.column == column):
+            lines = [line for g in groups if (g.column, g.dtype) == (column, dtype) for line in g.lines]
+            found[table.TITLES[column], dtype] = Group("", dtype, column, lines)
+    return found
 
 
 def _mean(group: Group | None) -> str:
     return f"**{short(group.mean)}**" if group else ""
 
 
+def _counts(group: Group | None) -> str:
+    return ", ".join(str(group.count(verdict)) for verdict in VERDICTS) if group else ""
+
+
+def _targets(group: Group) -> str:
+    found = [targets.geometric_mean(group.operator, group.dtype, group.column, isa) for isa in ISAS]
+    return " / ".join(dict.fromkeys(f"≤ {target:.2f}" for target in found if target))
+
+
+def _doors(rows: list[Row], lang: str) -> str:
+    """The geometric means of every column."""
+    groups = table.groups(table.lines(rows))
+    found: dict[tuple[str, ...], dict[str, Group]] = {}
+    for group in groups:
+        found.setdefault((say(group.name, lang), group.dtype), {})[group.column] = group
+    columns = _columns(groups)
+    body = [(*name, *(_door(of_it.get(column)) for column in columns)) for name, of_it in found.items()]
+    return (
+        _table(("operator", "dtype", *columns.values()), body, lang) + f"\n{table.conditions(rows)}\n" if body else ""
+    )
+
+
+def _door(group: Group | None) -> str:
+    return f"{_mean(group)} ({_counts(group)})" if group else ""
+
+
+def _columns(groups: list[Group]) -> dict[str, str]:
+    """Those that were measured."""
+    return {c: title for c, title in table.TITLES.items() if any(group.column == c for group in groups)}
+
+
 def _shapes(rows: list[Row], lang: str) -> str:
-    by_name: dict[tuple[str, str, str], dict[str, Line]] = {}
-    for group in table.groups(table.lines(rows)):
+    found: dict[tuple[str, ...], dict[str, Line]] = {}
+    groups = table.groups(table.lines(rows))
+    for group in groups:
         for line in group.lines:
-            by_name.setdefault((line.operator, line.shape, line.dtype), {})[line.column] = line
-    body = [(*name, *_both(columns, lang)) for name, columns in by_name.items()]
-    head = ("operator", "shape", "dtype", "outputs given", "fresh outputs", "time", "share of the limit", "others")
-    return _images(rows, "ratio-given", "ratio-fresh") + _table(head, body, lang)
-
-
-def _both(columns: dict[str, Line], lang: str) -> tuple[str, ...]:
-    either = columns.get("given") or columns["fresh"]
-    ratios = tuple(_ratio(columns[column], lang) if column in columns else "" for column in table.TITLES)
-    others = ", ".join(f"{name} {short(ratio)}" for name, ratio in either.others.items())
-    return *ratios, duration(either.seconds), _share(either), others
+            found.setdefault((say(group.name, lang), line.shape, line.dtype), {})[line.column] = line
+    columns, body = _columns(groups), []
+    for name, of_it in found.items():
+        first = next(iter(of_it.values()))
+        ratios = (_ratio(of_it[column], lang) if column in of_it else "" for column in columns)
+        others = ", ".join(f"{other} {short(ratio)}" for other, ratio in first.others.items())
+        body.append((*name, *ratios, duration(first.seconds), _share(first), others))
+    head = ("operator", "shape", "dtype", *columns.values(), "time", "share of the limit", "others")
+    return _table(head, body, lang)
 
 
 def _ratio(line: Line, lang: str) -> str:
@@ -163,7 +218,7 @@ def _growth(rows: list[Row], lang: str) -> str:
     order = [(provider, threads) for provider in ("aclnn", "torch") for threads in (1, most)]
     body = [(*name, *(duration(of[key]) if key in of else "" for key in order)) for name, of in found.items()]
     head = ("operator", "size", "1 thread", "all threads", "PyTorch, 1 thread", "PyTorch, all threads")
-    return _images(rows, "growth") + _table(head, body, lang) if body else ""
+    return _table(head, body, lang)
 
 
 def _memory(rows: list[Row], lang: str) -> str:
@@ -173,7 +228,7 @@ def _memory(rows: list[Row], lang: str) -> str:
         size = f"{row['peak'] / 2**20:.1f} MiB"
         found.setdefault((row["operator"], row["shape"]), {})[row["provider"]] = size
     body = [(*name, of.get("aclnn", ""), of.get("torch", "")) for name, of in found.items()]
-    return _images(rows, "memory") + _table(("operator", "shape", "aclnn", "PyTorch"), body, lang) if body else ""
+    return _table(("operator", "shape", "aclnn", "PyTorch"), body, lang)
 
 
 def _programs(rows: list[Row], lang: str) -> str:
@@ -196,25 +251,21 @@ def _program(row: Row, lang: str) -> tuple[str, str, str, str]:
     return f"`aclnn compare`, {row['shape']}", f"{row['seconds']} s", "", memory
 
 
-def _images(rows: list[Row], *names: str) -> str:
-    """The plots that are there, as the pages in docs/<language> see them."""
-    if not rows:
-        return ""
-    return "".join(f"![{name}](../../benchmarks/results/{name}.svg)\n\n" for name in names if _drawn(name))
-
-
-def _drawn(name: str) -> bool:
-    return (RESULTS / f"{name}.svg").is_file()
+def _image(folder: str, name: str) -> str:
+    """The plot, if it is there, as the pages in docs/<language> see it."""
+    is_drawn = (RESULTS / folder / f"{name}.svg").is_file()
+    return f"![{name}](../../benchmarks/results/{folder}/{name}.svg)\n\n" if is_drawn else ""
 
 
 _PARTS: dict[str, Callable[[list[Row], str], str]] = {
-    "speed": _speed,
+    "doors": _doors,
     "shapes": _shapes,
     "calls": _calls,
     "growth": _growth,
     "memory": _memory,
     "programs": _programs,
 }
+_PLOTS = {"doors": "doors", "shapes": "ratio-given"}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -5,10 +5,12 @@ A benchmark gives a maker per provider: what makes the call that is timed. Maker
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 import warnings
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,19 +50,71 @@ def made(makers: dict[str, Maker], wanted: Collection[str]) -> dict[str, Call]:
     return found
 
 
-def ours(operator: Any, arguments: tuple[Any, ...], fresh: bool, **more: Any) -> Maker:
-    """A functional call, or a planned one that writes into the same outputs every time."""
+def ours(operator: Any, arguments: tuple[Any, ...], column: str, **more: Any) -> Maker:
+    """A functional call, one with `out=`, one with tensors, or a planned one that writes into the same outputs."""
+
+    def functional() -> Call:
+        tensors = _tensors(arguments) if column == "torch" and has("torch") else arguments
+        given = more | ({"out": operator(*tensors, **more)} if column == "out" else {})
+        return lambda: operator(*tensors, **given)
 
     def planned() -> Call:
         plan = operator.plan(*arguments, **more, repeatable=True)
         workspace = np.empty(plan.workspace_size, np.uint8)
         return lambda: plan.run(workspace)
 
-    return (lambda: lambda: operator(*arguments, **more)) if fresh else planned
+    return functional if column in ("fresh", "out", "torch") else planned
+
+
+def theirs(name: str, arguments: tuple[Any, ...], out: str = "") -> Maker:
+    """PyTorch's operator of that name; with the name of its `out=`, where it has one that is no copy."""
+
+    def call() -> Call:
+        import torch
+
+        operator, tensors = getattr(torch.ops.aten, name), _tensors(arguments)
+        if not out:
+            return lambda: operator.default(*tensors)
+        memory = {out: torch.empty_like(next(t for t in tensors if isinstance(t, torch.Tensor)))}
+        operator = getattr(operator, out)
+        return lambda: operator(*tensors, **memory)
+
+    return call
+
+
+def _tensors(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value)(_tensors(v) for v in value)
+    return to_torch(value) if isinstance(value, np.ndarray) else value
 
 
 def as_torch(*arrays: np.ndarray) -> list[Any]:
     return [to_torch(a) for a in arrays]
+
+
+def steps(name: str, arguments: tuple[Any, ...], inputs: tuple[np.ndarray, ...], **more: Any) -> dict[str, Maker]:
+    """Forward and backward of a module of that name: ours, and PyTorch's with the same arguments."""
+    packages = {"aclnn": "aclnn.torch", "torch": "torch.nn"} if has("torch") else {}
+    return {p: partial(_step, importlib.import_module(m), name, arguments, inputs, more) for p, m in packages.items()}
+
+
+def _step(package: Any, name: str, arguments: tuple[Any, ...], inputs: tuple[np.ndarray, ...], more: Any) -> Call:
+    import torch
+
+    torch.manual_seed(0)
+    first, *states = as_torch(*inputs)
+    module = getattr(package, name)(*arguments, **more, dtype=first.dtype) if arguments else getattr(package, name)()
+    wanted = [first.requires_grad_(), *module.parameters()]
+
+    def outputs() -> list[Any]:
+        return _flat(module(first, tuple(states)) if states else module(first))
+
+    gradients = [torch.ones_like(t) for t in outputs()]
+    return lambda: torch.autograd.grad(outputs(), wanted, gradients)
+
+
+def _flat(value: Any) -> list[Any]:
+    return [t for v in value for t in _flat(v)] if isinstance(value, tuple | list) else [value]
 
 
 def compiled_by_torch(function: Callable[..., Any], *arrays: np.ndarray) -> Call:

@@ -7,37 +7,68 @@ A line of facts has `process`, `column`, `threads` and the machine; a row `times
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
+FACTS = ("process", "processor", "cores", "date", "isa", "bfloat16", "versions", "column", "threads")
 
 
 def read(folder: Path) -> list[Row]:
-    """Every row with the facts of its process."""
-    found: list[Row] = []
-    for file in sorted(folder.glob("*.jsonl")):
-        facts: Row = {}
-        for line in file.read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
-            if "operator" in row:
-                found.append(facts | row)
-            else:
-                facts = row
-    return found
+    """Every row with the facts of its process, and the instruction set that the folder is of."""
+    level = folder.name.rsplit("-", 1)[-1]
+    return [row | {"isa": level} for file in sorted(folder.glob("*.jsonl")) for row in _rows_of(file)]
+
+
+def machines(results: Path) -> dict[str, list[Row]]:
+    """The rows of every folder that has some, the newest machine first, AVX2 before AVX-512."""
+    found = {folder.name: rows for folder in sorted(results.iterdir()) if folder.is_dir() and (rows := read(folder))}
+    newest = {of(name): max(r.get("date", "") for n in found for r in found[n] if of(n) == of(name)) for name in found}
+    return {name: found[name] for name in sorted(found, key=lambda name: newest[of(name)], reverse=True)}
+
+
+def of(folder: str) -> str:
+    """The machine that a folder is of."""
+    return folder.rsplit("-", 1)[0]
+
+
+def _rows_of(file: Path) -> Iterator[Row]:
+    facts: Row = {}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if "operator" in row:
+            yield facts | row
+        else:
+            facts = row
 
 
 class Writer:
-    """Appends rows to a file that takes the place of the old one when all is there."""
+    """Keeps a file of rows up to date, row by row: the first new row of a shape and dtype takes the place of its old
+    ones, all others stay. So an interrupted run loses nothing, and a single shape can be measured again."""
 
     def __init__(self, path: Path):
-        self._path, self._part = path, path.with_suffix(".part")
-        self._file = self._part.open("w", encoding="utf-8")
+        self._path, self._facts, self._renewed = path, Row(), set[tuple[str, str]]()
+        self._rows = list(_rows_of(path)) if path.is_file() else []
 
     def write(self, row: Row) -> None:
-        self._file.write(json.dumps(row) + "\n")
-        self._file.flush()
+        if "operator" not in row:
+            self._facts = row
+            return
+        key = row["shape"], row["dtype"]
+        if key not in self._renewed:
+            self._renewed.add(key)
+            self._rows = [old for old in self._rows if (old["shape"], old["dtype"]) != key]
+        self._rows.append(self._facts | row)
+        part = self._path.with_suffix(".part")
+        part.write_text("".join(self._lines()), encoding="utf-8")
+        part.replace(self._path)
 
-    def finish(self) -> None:
-        self._file.close()
-        self._part.replace(self._path)
+    def _lines(self) -> Iterator[str]:
+        last: Row = {}
+        for row in self._rows:
+            facts = {name: value for name, value in row.items() if name in FACTS}
+            if facts != last:
+                yield json.dumps(facts) + "\n"
+            yield json.dumps({name: value for name, value in row.items() if name not in FACTS}) + "\n"
+            last = facts

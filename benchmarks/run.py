@@ -5,47 +5,61 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import pages, rows, table
+from benchmarks import machine, pages, rows, table
 from benchmarks.measure import QUIET
 from benchmarks.providers import BESIDE, IN_TURN, has
 from benchmarks.shapes import COLUMNS, FURTHER, OPERATORS, shapes_of
 
 ROOT = Path(__file__).parents[1]
-BENCHMARKS = (*OPERATORS, *FURTHER)
+BENCHMARKS = tuple(dict.fromkeys((*OPERATORS, *FURTHER)))
 NEUTRAL = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_TOP_PAD_": str(2**28)}
 """Memory once taken stays: no provider pays for page faults where outputs are reused."""
 PROMPT = {"MALLOC_MMAP_THRESHOLD_": str(2**16)}
 """Memory given back is gone, so that the next peak begins where it should."""
+MEMORY = {"given": NEUTRAL, "forward": NEUTRAL, "growth": NEUTRAL, "memory": PROMPT}
+_AVX2 = dict.fromkeys(("ACLNN_MAX_ISA", "ATEN_CPU_CAPABILITY"), "avx2") | {"OPENBLAS_CORETYPE": "Haswell"}
+_AVX2 |= dict.fromkeys(("ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS"), "AVX2")
+LIMITS: dict[str, dict[str, str]] = {"native": {}, "avx2": _AVX2 | {"XLA_FLAGS": "--xla_cpu_max_isa=AVX2"}}
+"""Everybody is held to the same instructions."""
+QUICK = ["--processes", "3", "--seconds", "0.2", "--patience", "5", "--columns", "given,fresh,out,torch,forward,step"]
+LEFT_OUT = """quick: three processes instead of five, 0.2 seconds per shape instead of 0.4. Left out: 16-bit dtypes (but
+of elu, convolution and lstm_cell with outputs given), shares of the limit, torch.compile, JAX, growth, memory, golden,
+streams."""
+Process = tuple[str, str, str, int, list[str]]  # instruction set, benchmark, column, its number and command
 
 
 def main(arguments: list[str]) -> int:
     given = parsed(arguments)
-    given.output.mkdir(parents=True, exist_ok=True)
-    for benchmark in given.benchmarks or BENCHMARKS:
-        for column in FURTHER.get(benchmark, COLUMNS):
-            if column in given.columns.split(","):
-                collect(benchmark, column, given)
-    found = rows.read(given.output)
-    print(table.text(found))
-    if has("matplotlib"):
-        from benchmarks import plot
+    if given.quick:
+        print(LEFT_OUT, file=sys.stderr)
+    levels = {isa: isa if isa == "avx2" else machine.level() for isa in given.isa}
+    folders = {isa: given.output / f"{machine.slug()}-{level}" for isa, level in levels.items()}
+    failed = collect(list(planned(given)), folders)
+    for folder in folders.values():
+        found = rows.read(folder)
+        print(f"\n{folder.name}\n{table.text(found)}")
+        if has("matplotlib"):
+            from benchmarks import plot
 
-        plot.draw(found, given.output)
-    (given.output / "table.md").write_text(pages.whole_table(found), encoding="utf-8")
+            plot.draw(found, folder)
     if given.output == pages.RESULTS:
         pages.main([])
-    return 0
+    print(*failed, sep="\n", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("benchmarks", nargs="*", default=[], metavar="benchmark", help=", ".join(BENCHMARKS))
+    parser.add_argument("--isa", default="", help="avx2, native, or both: avx2,native; none: what there is")
+    parser.add_argument("--quick", action="store_true", help="half an hour at most for one instruction set")
     parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.4, help="per shape")
     parser.add_argument("--patience", type=float, default=20, help="seconds to wait for a quiet machine, per process")
@@ -53,36 +67,61 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--columns", default=",".join((*COLUMNS, "once")), help="what to measure")
     parser.add_argument("--only", default="", help="names of shapes, separated by commas")
     parser.add_argument("--dtypes", default="", help="dtypes, separated by commas")
-    given = parser.parse_args(arguments)
-    unknown = set(given.benchmarks) - set(BENCHMARKS)
-    if unknown:
-        parser.error(f"there is no benchmark of {', '.join(sorted(unknown))}; choose from {', '.join(BENCHMARKS)}")
+    given = parser.parse_args([*(QUICK if "--quick" in arguments else ()), *arguments])
+    given.isa = given.isa.split(",") if given.isa else ["avx2", "native"] if machine.level() == "avx512" else ["native"]
+    for kind, asked, known in (("benchmark of", given.benchmarks, BENCHMARKS), ("limit", given.isa, LIMITS)):
+        if unknown := set(asked) - set(known):
+            parser.error(f"there is no {kind} {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
     return given
 
 
-def collect(benchmark: str, column: str, given: argparse.Namespace) -> None:
-    """Writes results/<benchmark>-<column>.jsonl, row by row."""
-    writer = rows.Writer(given.output / f"{benchmark}-{column}.jsonl")
-    environment = os.environ | {"given": NEUTRAL, "growth": NEUTRAL, "memory": PROMPT}.get(column, {})
-    hopeless: set[str] = set()
-    for number, command in enumerate(commands(benchmark, column, given)):
-        begun = time.perf_counter()
-        print(f"{benchmark}, {column}, process {number + 1}", file=sys.stderr, flush=True)
-        for row in printed([*command, "--alone", ",".join(sorted(hopeless))], environment):
+def planned(given: argparse.Namespace) -> Iterator[Process]:
+    """Every process, in their order."""
+    for isa in given.isa:
+        for benchmark in given.benchmarks or BENCHMARKS:
+            for column in FURTHER.get(benchmark, COLUMNS):
+                if column in given.columns.split(","):
+                    for number, command in enumerate(commands(benchmark, column, given)):
+                        yield isa, benchmark, column, number, command
+
+
+def collect(processes: list[Process], folders: dict[str, Path]) -> list[str]:
+    """Writes <folder>/<benchmark>-<column>.jsonl, row by row; says which processes failed."""
+    writers: dict[Path, rows.Writer] = {}
+    hopeless: dict[Path, set[str]] = {}
+    took: dict[tuple[str, str], list[float]] = {}
+    failed: list[str] = []
+    for index, (isa, benchmark, column, number, command) in enumerate(processes):
+        path = folders[isa] / f"{benchmark}-{column}.jsonl"
+        title = f"{index + 1} of {len(processes)}, {time_left(processes[index:], took)}: {folders[isa].name}"
+        print(f"{title}, {benchmark}, {column}, process {number + 1}", file=sys.stderr, flush=True)
+        folders[isa].mkdir(parents=True, exist_ok=True)
+        writer, alone = writers.setdefault(path, rows.Writer(path)), hopeless.setdefault(path, set())
+        environment, begun = os.environ | MEMORY.get(column, {}) | LIMITS[isa], time.perf_counter()
+        for row in printed([*command, "--alone", ",".join(sorted(alone))], environment, failed):
             writer.write(row if "operator" in row else {"process": number, **row})
             if far_behind(row):
-                hopeless.add(f"{row['dtype']}/{row['shape']}")
-        print(f"  {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
-    writer.finish()
+                alone.add(f"{row['dtype']}/{row['shape']}")
+        took.setdefault((benchmark, column), []).append(time.perf_counter() - begun)
+    return failed
 
 
-def printed(command: list[str], environment: dict[str, str]) -> Iterator[rows.Row]:
-    """What a process prints, as it comes."""
+def time_left(coming: list[Process], took: dict[tuple[str, str], list[float]]) -> str:
+    """From the processes of the same kind that have ended, else from all."""
+    if not took:
+        return "time left unknown"
+    anything = [seconds for of_kind in took.values() for seconds in of_kind]
+    seconds = sum(statistics.mean(took.get(process[1:3], anything)) for process in coming)
+    return f"about {seconds / 60:.0f} minutes left"
+
+
+def printed(command: list[str], environment: dict[str, str], failed: list[str]) -> Iterator[rows.Row]:
+    """What a process prints, as it comes. One that fails does not end the others."""
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         yield from map(json.loads, process.stdout)
     if process.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+        failed.append(f"{' '.join(command)} ended with {process.returncode}")
 
 
 def far_behind(row: rows.Row) -> bool:
@@ -95,7 +134,8 @@ def far_behind(row: rows.Row) -> bool:
 def commands(benchmark: str, column: str, given: argparse.Namespace) -> Iterator[list[str]]:
     """One per process."""
     common = [sys.executable, "-m", "benchmarks.one", benchmark, "--seconds", str(given.seconds), "--column", column]
-    common += ["--patience", str(given.patience), "--dtypes", given.dtypes, "--only", given.only]
+    common += ["--patience", str(given.patience), "--dtypes", dtypes(benchmark, column, given), "--only", given.only]
+    common += ["--no-limit"] if given.quick else []
     if column == "memory":  # a process per shape: what a library keeps of one shape would serve the next
         for shape in [n for n in given.only.split(",") if n] or shapes_of(benchmark):
             alone = [*common, "--only", shape, "--providers"]
@@ -107,8 +147,14 @@ def commands(benchmark: str, column: str, given: argparse.Namespace) -> Iterator
         yield common
     else:
         yield from ([*common, "--providers", ",".join(IN_TURN)] for _ in range(given.processes))
-        if column == "given":
+        if column == "given" and not given.quick:
             yield from ([*common, "--providers", p] for p in BESIDE.get(benchmark, ()) if has_provider(p))
+
+
+def dtypes(benchmark: str, column: str, given: argparse.Namespace) -> str:
+    """Those that were asked for; nothing: all."""
+    fewer = given.quick and (column != "given" or benchmark == "lstm")  # PyTorch takes minutes for an LSTM of float16
+    return given.dtypes or ("float32" if fewer else "")
 
 
 def has_provider(name: str) -> bool:

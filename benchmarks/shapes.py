@@ -18,17 +18,18 @@ else:
     import tomli as tomllib
 
 HERE = Path(__file__).parent
-OPERATORS = ("elu", "convolution", "conv_tbc", "lstm", "lstm_cell")
-COLUMNS = ("given", "fresh", "growth", "memory")
-FURTHER = {"calls": ("fresh",), "training": ("fresh",), "golden": ("once",), "streams": ("once",)}
-"""What else is measured, and in which column."""
+OPERATORS = ("elu", "convolution", "unseen", "conv_tbc", "lstm", "lstm_cell")
+"""The families; `unseen`: convolutions that no tuning saw."""
+COLUMNS = ("given", "fresh", "out", "torch", "forward", "step", "growth", "memory")
+FURTHER = {"unseen": ("given",), "calls": ("fresh",), "training": ("fresh",), "golden": ("once",), "streams": ("once",)}
+"""What is not measured in every column."""
 
 
 def shapes_of(operator: str, growth: bool = False) -> dict[str, dict[str, Any]]:
     """Every named shape of an operator, or its sizes a decade apart."""
     table: dict[str, Any] = tomllib.loads((HERE / "shapes.toml").read_text(encoding="utf-8"))
-    found: dict[str, dict[str, Any]] = table["growth"][operator] if growth else table[operator]
-    return found
+    found: dict[str, Any] = table["growth"].get(operator, {}) if growth else table[operator]
+    return found["convolution"] if operator == "unseen" and found else found
 
 
 def draw(dtype: DType, *sizes: int, low: float | None = None, high: float = 1.0) -> np.ndarray:

@@ -11,12 +11,20 @@ import statistics
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from benchmarks import targets
 from benchmarks.rows import Row
 from benchmarks.shapes import OPERATORS, shapes_of
-from benchmarks.targets import GEOMETRIC_MEAN, STREAMS
 
 VERDICTS = ("ahead", "tie", "behind")
-TITLES = {"given": "outputs given", "fresh": "fresh outputs"}
+TITLES = {
+    "given": "outputs given",
+    "fresh": "fresh outputs",
+    "out": "`out=`",
+    "torch": "torch tensors",
+    "forward": "forward",
+    "step": "training step",
+}
+NAMES = {"unseen": "convolution, unseen shapes"}
 DISTURBED = 0.5  # cores that others used
 
 
@@ -33,6 +41,8 @@ class Line(NamedTuple):
     seconds: float
     others: dict[str, float]  # ratio of ours to further providers
     share: float  # of what the machine can do; NaN where that says nothing
+    work: float  # operations, or bytes that move; NaN where there are none to speak of
+    isa: str
 
     @property
     def verdict(self) -> str:
@@ -48,13 +58,16 @@ class Group(NamedTuple):
     lines: list[Line]
 
     @property
+    def name(self) -> str:
+        return NAMES.get(self.operator, self.operator)
+
+    @property
     def mean(self) -> float:
         return geometric_mean(line.ratio for line in self.lines)
 
     @property
     def target(self) -> float | None:
-        """The target is about kernels; what fresh memory costs is the system's."""
-        return GEOMETRIC_MEAN.get((self.operator, self.dtype)) if self.column == "given" else None
+        return targets.geometric_mean(self.operator, self.dtype, self.column, self.lines[0].isa)
 
     def count(self, verdict: str) -> int:
         return sum(line.verdict == verdict for line in self.lines)
@@ -83,7 +96,7 @@ def groups(found: Iterable[Line]) -> list[Group]:
     for line in found:
         if line.operator in OPERATORS:
             grouped.setdefault((line.operator, line.dtype, line.column), []).append(line)
-    ordered = sorted(grouped, key=lambda key: (OPERATORS.index(key[0]), key[2] != "given"))
+    ordered = sorted(grouped, key=lambda key: (OPERATORS.index(key[0]), list(TITLES).index(key[2])))
     return [Group(*key, grouped[key]) for key in ordered]
 
 
@@ -96,8 +109,9 @@ def _line(key: tuple[str, ...], rows: list[Row]) -> Line:
     others = {p: seconds / statistics.median(m[p] for m in medians if p in m) for p in further}
     share = statistics.median(_share(row) for row in rows if "aclnn" in row["times"])
     operator, shape, dtype, column = key
-    median = statistics.median(to_torch)
-    return Line(operator, shape, dtype, column, median, min(to_torch), max(to_torch), seconds, others, share)
+    work = float(next(iter(rows[0]["work"].values()), math.nan))
+    spread = statistics.median(to_torch), min(to_torch), max(to_torch)
+    return Line(operator, shape, dtype, column, *spread, seconds, others, share, work, rows[0].get("isa", ""))
 
 
 def _share(row: Row) -> float:
@@ -126,7 +140,7 @@ def text(rows: list[Row]) -> str:
     shown = []
     for group in groups(found):
         target = f", target {group.target}" if group.target else ""
-        title = f"{group.operator}, {group.dtype}, {TITLES[group.column]}"
+        title = f"{group.name}, {group.dtype}, {TITLES[group.column]}"
         shown.append(f"\n{title}: {short(group.mean)} of PyTorch's time{target}")
         shown += [_terminal(line, width) for line in group.lines]
     further = [line for line in found if line.operator not in OPERATORS]
@@ -154,7 +168,7 @@ def _once(rows: list[Row]) -> list[str]:
 def beside(row: Row) -> str:
     """What else is said of a program: against the same jobs one after the other, or its memory."""
     if "serial" in row:
-        return f"{row['seconds'] / row['serial']:.2f} of one after the other (target {STREAMS})"
+        return f"{row['seconds'] / row['serial']:.2f} of one after the other (target {targets.STREAMS})"
     return f"{row['peak'] / 2**20:.0f} MiB"
 
 

@@ -28,7 +28,7 @@ settings.register_profile("default", deadline=None, print_blob=True, suppress_he
 settings.load_profile("default")
 
 # Without this the report of a failing case has the whole contract and the tables of a product in it: 34 KB.
-for module, kind in (("aclnn.contract.model", "Op"), ("aclnn.base.product", "Product")):
+for module, kind in (("aclnn.contract.model", "Op"), ("aclnn.base.device", "Device")):
     for_type_by_name(module, kind, lambda shown, printer, cycle: printer.text(repr(shown)))
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None

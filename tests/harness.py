@@ -20,12 +20,12 @@ def call(case: Case, filled: dict[str, Any], **settings: Any) -> Any:
     operator, engine = getattr(aclnn, case.op.python), settings.get("engine")
     given = {a.name: filled[a.name] for a in case.op.inputs}
     out = tuple(filled[a.name] for a in case.op.fresh) or None
-    plan = operator._plan(given, out, case.product, engine, repeatable=False)
+    plan = operator._plan(given, out, case.device, engine, repeatable=False)
     memory = np.full(plan.workspace_size + 2 * FENCE, MARK, np.uint8)
     scratch.clear()
     scratch.give_back(memory[FENCE:-FENCE])  # what the next functional call takes
     try:
-        result = operator._call(given, out, case.product, engine)
+        result = operator._call(given, out, case.device, engine)
     finally:
         scratch.clear()
     assert (memory[:FENCE] == MARK).all(), f"{plan.kernel} wrote before its workspace"

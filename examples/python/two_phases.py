@@ -10,7 +10,7 @@ grad_input = np.empty((6, 2), np.float32)[:, 0]  # results are written through a
 
 plan = aclnn.elu_backward.plan(grad_output, 1.0, 1.0, 1.0, False, x, out=grad_input, repeatable=True)
 print(plan.explain().splitlines()[0])
-# aclnnEluBackward on Atlas A2: kernel numpy, workspace 0 bytes
+# aclnnEluBackward on Atlas A2: kernel numba, workspace 0 bytes
 
 workspace = np.empty(plan.workspace_size, np.uint8)
 with aclnn.Stream() as stream:  # leaves the block when all work is done

@@ -15,9 +15,9 @@ from aclnn._version import __version__
 from aclnn.base.dtype import BFLOAT16 as _BFLOAT16
 from aclnn.base.status import AclnnError
 from aclnn.base.tensor import Tensor
-from aclnn.runtime.again import clear as cache_clear
+from aclnn.runtime.call_cache import call_cache as _call_cache
+from aclnn.runtime.call_cache import clear as cache_clear
 from aclnn.runtime.executor import Executor
-from aclnn.runtime.plan import plan_cache as _plan_cache
 from aclnn.runtime.settings import engine, product, threads
 from aclnn.runtime.stream import Stream
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aclnn.golden.compare import compare
 
 bfloat16 = _BFLOAT16.numpy
-cache_info = _plan_cache.info
+cache_info = _call_cache.info
 
 __all__ = [
     *_operator_names,

@@ -1,5 +1,7 @@
 """The public operators. Written by `make gen` from the contracts; do not edit."""
 
+# mypy: disable-error-code="no-any-return"
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,8 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from aclnn.base.product import Product
-from aclnn.runtime.again import LONG_WAY, attempt
+from aclnn.base.device import Device
 from aclnn.runtime.executor import Executor
 from aclnn.runtime.operator import Operator
 
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 
-class _EluBackward(Operator):
+class _AclnnEluBackward(Operator):
     """Gradient of the ELU activation.
 
     grad_output: Gradient of the forward's output, g.
@@ -51,45 +52,10 @@ class _EluBackward(Operator):
         self_or_result: A,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
     ) -> A:
-        done, seen = (
-            attempt(
-                self.op,
-                (
-                    grad_output,
-                    self_or_result,
-                ),
-                (
-                    alpha,
-                    scale,
-                    input_scale,
-                    is_result,
-                ),
-            )
-            if out is product is engine is None
-            else LONG_WAY
-        )
-        result: A = (
-            seen
-            if done
-            else self._call(
-                {
-                    "gradOutput": grad_output,
-                    "alpha": alpha,
-                    "scale": scale,
-                    "inputScale": input_scale,
-                    "isResult": is_result,
-                    "selfOrResult": self_or_result,
-                },
-                out,
-                product,
-                engine,
-                seen,
-            )
-        )
-        return result
+        return self._apply((grad_output, self_or_result), (alpha, scale, input_scale, is_result), out, product, engine)
 
     def plan(
         self,
@@ -101,31 +67,20 @@ class _EluBackward(Operator):
         self_or_result: A,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
         repeatable: bool = False,
     ) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan(
-            {
-                "gradOutput": grad_output,
-                "alpha": alpha,
-                "scale": scale,
-                "inputScale": input_scale,
-                "isResult": is_result,
-                "selfOrResult": self_or_result,
-            },
-            out,
-            product,
-            engine,
-            repeatable,
+        return self._prepare(
+            (grad_output, self_or_result), (alpha, scale, input_scale, is_result), out, product, engine, repeatable
         )
 
 
-elu_backward = _EluBackward("aclnnEluBackward")
+elu_backward = _AclnnEluBackward("aclnnEluBackward")
 
 
-class _Elu(Operator):
+class _AclnnElu(Operator):
     """The ELU activation.
 
     input: The input, x.
@@ -142,30 +97,10 @@ class _Elu(Operator):
         input_scale: Number = 1.0,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
     ) -> A:
-        done, seen = (
-            attempt(
-                self.op,
-                (input,),
-                (
-                    alpha,
-                    scale,
-                    input_scale,
-                ),
-            )
-            if out is product is engine is None
-            else LONG_WAY
-        )
-        result: A = (
-            seen
-            if done
-            else self._call(
-                {"self": input, "alpha": alpha, "scale": scale, "inputScale": input_scale}, out, product, engine, seen
-            )
-        )
-        return result
+        return self._apply((input,), (alpha, scale, input_scale), out, product, engine)
 
     def plan(
         self,
@@ -175,20 +110,18 @@ class _Elu(Operator):
         input_scale: Number = 1.0,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
         repeatable: bool = False,
     ) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan(
-            {"self": input, "alpha": alpha, "scale": scale, "inputScale": input_scale}, out, product, engine, repeatable
-        )
+        return self._prepare((input,), (alpha, scale, input_scale), out, product, engine, repeatable)
 
 
-elu = _Elu("aclnnElu")
+elu = _AclnnElu("aclnnElu")
 
 
-class _InplaceElu(Operator):
+class _AclnnInplaceElu(Operator):
     """The ELU activation, written over its input.
 
     input: The input x, then the result y.
@@ -204,13 +137,10 @@ class _InplaceElu(Operator):
         scale: Number = 1.0,
         input_scale: Number = 1.0,
         *,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
     ) -> A:
-        result: A = self._call(
-            {"selfRef": input, "alpha": alpha, "scale": scale, "inputScale": input_scale}, None, product, engine
-        )
-        return result
+        return self._apply((input,), (alpha, scale, input_scale), None, product, engine)
 
     def plan(
         self,
@@ -219,24 +149,18 @@ class _InplaceElu(Operator):
         scale: Number = 1.0,
         input_scale: Number = 1.0,
         *,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
         repeatable: bool = False,
     ) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan(
-            {"selfRef": input, "alpha": alpha, "scale": scale, "inputScale": input_scale},
-            None,
-            product,
-            engine,
-            repeatable,
-        )
+        return self._prepare((input,), (alpha, scale, input_scale), None, product, engine, repeatable)
 
 
-elu_ = _InplaceElu("aclnnInplaceElu")
+elu_ = _AclnnInplaceElu("aclnnInplaceElu")
 
 
-class _ConvolutionBackward(Operator):
+class _AclnnConvolutionBackward(Operator):
     """Gradients of a convolution: of its input, its weight and its bias, as asked for.
 
     grad_output: Gradient of the forward's output: batch, output channels, spatial axes.
@@ -270,57 +194,16 @@ class _ConvolutionBackward(Operator):
         cube_math_type: int = 0,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
     ) -> tuple[A | None, A | None, A | None]:
-        done, seen = (
-            attempt(
-                self.op,
-                (
-                    grad_output,
-                    input,
-                    weight,
-                ),
-                (
-                    bias_sizes,
-                    stride,
-                    padding,
-                    dilation,
-                    transposed,
-                    output_padding,
-                    groups,
-                    output_mask,
-                    cube_math_type,
-                ),
-            )
-            if out is product is engine is None
-            else LONG_WAY
+        return self._apply(
+            (grad_output, input, weight),
+            (bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, cube_math_type),
+            out,
+            product,
+            engine,
         )
-        result: tuple[A | None, A | None, A | None] = (
-            seen
-            if done
-            else self._call(
-                {
-                    "gradOutput": grad_output,
-                    "input": input,
-                    "weight": weight,
-                    "biasSizes": bias_sizes,
-                    "stride": stride,
-                    "padding": padding,
-                    "dilation": dilation,
-                    "transposed": transposed,
-                    "outputPadding": output_padding,
-                    "groups": groups,
-                    "outputMask": output_mask,
-                    "cubeMathType": cube_math_type,
-                },
-                out,
-                product,
-                engine,
-                seen,
-            )
-        )
-        return result
 
     def plan(
         self,
@@ -338,26 +221,14 @@ class _ConvolutionBackward(Operator):
         cube_math_type: int = 0,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
         repeatable: bool = False,
     ) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan(
-            {
-                "gradOutput": grad_output,
-                "input": input,
-                "weight": weight,
-                "biasSizes": bias_sizes,
-                "stride": stride,
-                "padding": padding,
-                "dilation": dilation,
-                "transposed": transposed,
-                "outputPadding": output_padding,
-                "groups": groups,
-                "outputMask": output_mask,
-                "cubeMathType": cube_math_type,
-            },
+        return self._prepare(
+            (grad_output, input, weight),
+            (bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask, cube_math_type),
             out,
             product,
             engine,
@@ -365,10 +236,10 @@ class _ConvolutionBackward(Operator):
         )
 
 
-convolution_backward = _ConvolutionBackward("aclnnConvolutionBackward")
+convolution_backward = _AclnnConvolutionBackward("aclnnConvolutionBackward")
 
 
-class _Convolution(Operator):
+class _AclnnConvolution(Operator):
     """A convolution in one, two or three dimensions, plain or transposed.
 
     input: The input: batch, input channels, spatial axes.
@@ -398,53 +269,16 @@ class _Convolution(Operator):
         cube_math_type: int = 0,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
     ) -> A:
-        done, seen = (
-            attempt(
-                self.op,
-                (
-                    input,
-                    weight,
-                    bias,
-                ),
-                (
-                    stride,
-                    padding,
-                    dilation,
-                    transposed,
-                    output_padding,
-                    groups,
-                    cube_math_type,
-                ),
-            )
-            if out is product is engine is None
-            else LONG_WAY
+        return self._apply(
+            (input, weight, bias),
+            (stride, padding, dilation, transposed, output_padding, groups, cube_math_type),
+            out,
+            product,
+            engine,
         )
-        result: A = (
-            seen
-            if done
-            else self._call(
-                {
-                    "input": input,
-                    "weight": weight,
-                    "bias": bias,
-                    "stride": stride,
-                    "padding": padding,
-                    "dilation": dilation,
-                    "transposed": transposed,
-                    "outputPadding": output_padding,
-                    "groups": groups,
-                    "cubeMathType": cube_math_type,
-                },
-                out,
-                product,
-                engine,
-                seen,
-            )
-        )
-        return result
 
     def plan(
         self,
@@ -460,24 +294,14 @@ class _Convolution(Operator):
         cube_math_type: int = 0,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
         repeatable: bool = False,
     ) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan(
-            {
-                "input": input,
-                "weight": weight,
-                "bias": bias,
-                "stride": stride,
-                "padding": padding,
-                "dilation": dilation,
-                "transposed": transposed,
-                "outputPadding": output_padding,
-                "groups": groups,
-                "cubeMathType": cube_math_type,
-            },
+        return self._prepare(
+            (input, weight, bias),
+            (stride, padding, dilation, transposed, output_padding, groups, cube_math_type),
             out,
             product,
             engine,
@@ -485,10 +309,10 @@ class _Convolution(Operator):
         )
 
 
-convolution = _Convolution("aclnnConvolution")
+convolution = _AclnnConvolution("aclnnConvolution")
 
 
-class _ConvTbcBackward(Operator):
+class _AclnnConvTbcBackward(Operator):
     """Gradients of a convolution over time: of its input, its weight and its bias.
 
     grad_output: Gradient of the forward's output: time, batch, output channels.
@@ -509,45 +333,10 @@ class _ConvTbcBackward(Operator):
         cube_math_type: int = 0,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
     ) -> tuple[A, A, A]:
-        done, seen = (
-            attempt(
-                self.op,
-                (
-                    grad_output,
-                    input,
-                    weight,
-                    bias,
-                ),
-                (
-                    pad,
-                    cube_math_type,
-                ),
-            )
-            if out is product is engine is None
-            else LONG_WAY
-        )
-        result: tuple[A, A, A] = (
-            seen
-            if done
-            else self._call(
-                {
-                    "self": grad_output,
-                    "input": input,
-                    "weight": weight,
-                    "bias": bias,
-                    "pad": pad,
-                    "cubeMathType": cube_math_type,
-                },
-                out,
-                product,
-                engine,
-                seen,
-            )
-        )
-        return result
+        return self._apply((grad_output, input, weight, bias), (pad, cube_math_type), out, product, engine)
 
     def plan(
         self,
@@ -559,31 +348,20 @@ class _ConvTbcBackward(Operator):
         cube_math_type: int = 0,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
         repeatable: bool = False,
     ) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan(
-            {
-                "self": grad_output,
-                "input": input,
-                "weight": weight,
-                "bias": bias,
-                "pad": pad,
-                "cubeMathType": cube_math_type,
-            },
-            out,
-            product,
-            engine,
-            repeatable,
+        return self._prepare(
+            (grad_output, input, weight, bias), (pad, cube_math_type), out, product, engine, repeatable
         )
 
 
-conv_tbc_backward = _ConvTbcBackward("aclnnConvTbcBackward")
+conv_tbc_backward = _AclnnConvTbcBackward("aclnnConvTbcBackward")
 
 
-class _ConvTbc(Operator):
+class _AclnnConvTbc(Operator):
     """A convolution over time.
 
     input: The input: time, batch, input channels.
@@ -602,37 +380,10 @@ class _ConvTbc(Operator):
         cube_math_type: int = 0,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
     ) -> A:
-        done, seen = (
-            attempt(
-                self.op,
-                (
-                    input,
-                    weight,
-                    bias,
-                ),
-                (
-                    pad,
-                    cube_math_type,
-                ),
-            )
-            if out is product is engine is None
-            else LONG_WAY
-        )
-        result: A = (
-            seen
-            if done
-            else self._call(
-                {"self": input, "weight": weight, "bias": bias, "pad": pad, "cubeMathType": cube_math_type},
-                out,
-                product,
-                engine,
-                seen,
-            )
-        )
-        return result
+        return self._apply((input, weight, bias), (pad, cube_math_type), out, product, engine)
 
     def plan(
         self,
@@ -643,24 +394,18 @@ class _ConvTbc(Operator):
         cube_math_type: int = 0,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
         repeatable: bool = False,
     ) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan(
-            {"self": input, "weight": weight, "bias": bias, "pad": pad, "cubeMathType": cube_math_type},
-            out,
-            product,
-            engine,
-            repeatable,
-        )
+        return self._prepare((input, weight, bias), (pad, cube_math_type), out, product, engine, repeatable)
 
 
-conv_tbc = _ConvTbc("aclnnConvTbc")
+conv_tbc = _AclnnConvTbc("aclnnConvTbc")
 
 
-class _LstmBackward(Operator):
+class _AclnnLstmBackward(Operator):
     """Gradient of an LSTM: of its input, its initial state and its parameters.
 
     input: The input sequences, [T, B, I], or [B, T, I] if batchFirst; with batchSizesOptional also [T·B, I].
@@ -709,73 +454,16 @@ class _LstmBackward(Operator):
         bidirectional: bool,
         batch_first: bool,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
     ) -> tuple[A, A, A, list[A]]:
-        done, seen = (
-            attempt(
-                self.op,
-                (
-                    input,
-                    hx,
-                    params,
-                    dy,
-                    dh,
-                    dc,
-                    i,
-                    g,
-                    f,
-                    o,
-                    h,
-                    c,
-                    tanhc,
-                    batch_sizes,
-                ),
-                (
-                    has_bias,
-                    num_layers,
-                    dropout,
-                    train,
-                    bidirectional,
-                    batch_first,
-                ),
-            )
-            if out is product is engine is None
-            else LONG_WAY
+        return self._apply(
+            (input, hx, params, dy, dh, dc, i, g, f, o, h, c, tanhc, batch_sizes),
+            (has_bias, num_layers, dropout, train, bidirectional, batch_first),
+            out,
+            product,
+            engine,
         )
-        result: tuple[A, A, A, list[A]] = (
-            seen
-            if done
-            else self._call(
-                {
-                    "input": input,
-                    "hx": hx,
-                    "params": params,
-                    "dy": dy,
-                    "dh": dh,
-                    "dc": dc,
-                    "i": i,
-                    "g": g,
-                    "f": f,
-                    "o": o,
-                    "h": h,
-                    "c": c,
-                    "tanhc": tanhc,
-                    "batchSizesOptional": batch_sizes,
-                    "hasBias": has_bias,
-                    "numLayers": num_layers,
-                    "dropout": dropout,
-                    "train": train,
-                    "bidirectional": bidirectional,
-                    "batchFirst": batch_first,
-                },
-                out,
-                product,
-                engine,
-                seen,
-            )
-        )
-        return result
 
     def plan(
         self,
@@ -801,34 +489,14 @@ class _LstmBackward(Operator):
         bidirectional: bool,
         batch_first: bool,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
         repeatable: bool = False,
     ) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan(
-            {
-                "input": input,
-                "hx": hx,
-                "params": params,
-                "dy": dy,
-                "dh": dh,
-                "dc": dc,
-                "i": i,
-                "g": g,
-                "f": f,
-                "o": o,
-                "h": h,
-                "c": c,
-                "tanhc": tanhc,
-                "batchSizesOptional": batch_sizes,
-                "hasBias": has_bias,
-                "numLayers": num_layers,
-                "dropout": dropout,
-                "train": train,
-                "bidirectional": bidirectional,
-                "batchFirst": batch_first,
-            },
+        return self._prepare(
+            (input, hx, params, dy, dh, dc, i, g, f, o, h, c, tanhc, batch_sizes),
+            (has_bias, num_layers, dropout, train, bidirectional, batch_first),
             out,
             product,
             engine,
@@ -836,10 +504,10 @@ class _LstmBackward(Operator):
         )
 
 
-lstm_backward = _LstmBackward("aclnnLstmBackward")
+lstm_backward = _AclnnLstmBackward("aclnnLstmBackward")
 
 
-class _LSTM(Operator):
+class _AclnnLSTM(Operator):
     """An LSTM over whole sequences, with what its backward needs.
 
     input: The input sequences, [T, B, I], or [B, T, I] if batchFirst; with batchSizes also [T·B, I].
@@ -868,7 +536,7 @@ class _LSTM(Operator):
         bidirectional: bool,
         batch_first: bool,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
     ) -> tuple[
         A,
@@ -882,61 +550,13 @@ class _LSTM(Operator):
         list[A] | None,
         list[A] | None,
     ]:
-        done, seen = (
-            attempt(
-                self.op,
-                (
-                    input,
-                    params,
-                    hx,
-                    batch_sizes,
-                ),
-                (
-                    has_bias,
-                    num_layers,
-                    dropout,
-                    train,
-                    bidirectional,
-                    batch_first,
-                ),
-            )
-            if out is product is engine is None
-            else LONG_WAY
+        return self._apply(
+            (input, params, hx, batch_sizes),
+            (has_bias, num_layers, dropout, train, bidirectional, batch_first),
+            out,
+            product,
+            engine,
         )
-        result: tuple[
-            A,
-            A,
-            A,
-            list[A] | None,
-            list[A] | None,
-            list[A] | None,
-            list[A] | None,
-            list[A] | None,
-            list[A] | None,
-            list[A] | None,
-        ] = (
-            seen
-            if done
-            else self._call(
-                {
-                    "input": input,
-                    "params": params,
-                    "hx": hx,
-                    "batchSizes": batch_sizes,
-                    "hasBias": has_bias,
-                    "numLayers": num_layers,
-                    "dropout": dropout,
-                    "train": train,
-                    "bidirectional": bidirectional,
-                    "batchFirst": batch_first,
-                },
-                out,
-                product,
-                engine,
-                seen,
-            )
-        )
-        return result
 
     def plan(
         self,
@@ -952,24 +572,14 @@ class _LSTM(Operator):
         bidirectional: bool,
         batch_first: bool,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
         repeatable: bool = False,
     ) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan(
-            {
-                "input": input,
-                "params": params,
-                "hx": hx,
-                "batchSizes": batch_sizes,
-                "hasBias": has_bias,
-                "numLayers": num_layers,
-                "dropout": dropout,
-                "train": train,
-                "bidirectional": bidirectional,
-                "batchFirst": batch_first,
-            },
+        return self._prepare(
+            (input, params, hx, batch_sizes),
+            (has_bias, num_layers, dropout, train, bidirectional, batch_first),
             out,
             product,
             engine,
@@ -977,10 +587,10 @@ class _LSTM(Operator):
         )
 
 
-lstm = _LSTM("aclnnLSTM")
+lstm = _AclnnLSTM("aclnnLSTM")
 
 
-class _ThnnFusedLstmCellBackward(Operator):
+class _AclnnThnnFusedLstmCellBackward(Operator):
     """Gradient of the LSTM cell behind its matrix products: of the four gates, the cell state and the bias.
 
     grad_hy: Gradient of the hidden state hy, [B, H]; null is zeros.
@@ -1001,43 +611,10 @@ class _ThnnFusedLstmCellBackward(Operator):
         has_bias: bool,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
     ) -> tuple[A, A, A | None]:
-        done, seen = (
-            attempt(
-                self.op,
-                (
-                    grad_hy,
-                    grad_cy,
-                    cx,
-                    cy,
-                    storage,
-                ),
-                (has_bias,),
-            )
-            if out is product is engine is None
-            else LONG_WAY
-        )
-        result: tuple[A, A, A | None] = (
-            seen
-            if done
-            else self._call(
-                {
-                    "gradHyOptional": grad_hy,
-                    "gradCOptional": grad_cy,
-                    "cx": cx,
-                    "cy": cy,
-                    "storage": storage,
-                    "hasBias": has_bias,
-                },
-                out,
-                product,
-                engine,
-                seen,
-            )
-        )
-        return result
+        return self._apply((grad_hy, grad_cy, cx, cy, storage), (has_bias,), out, product, engine)
 
     def plan(
         self,
@@ -1049,31 +626,18 @@ class _ThnnFusedLstmCellBackward(Operator):
         has_bias: bool,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
         repeatable: bool = False,
     ) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan(
-            {
-                "gradHyOptional": grad_hy,
-                "gradCOptional": grad_cy,
-                "cx": cx,
-                "cy": cy,
-                "storage": storage,
-                "hasBias": has_bias,
-            },
-            out,
-            product,
-            engine,
-            repeatable,
-        )
+        return self._prepare((grad_hy, grad_cy, cx, cy, storage), (has_bias,), out, product, engine, repeatable)
 
 
-thnn_fused_lstm_cell_backward = _ThnnFusedLstmCellBackward("aclnnThnnFusedLstmCellBackward")
+thnn_fused_lstm_cell_backward = _AclnnThnnFusedLstmCellBackward("aclnnThnnFusedLstmCellBackward")
 
 
-class _ThnnFusedLstmCell(Operator):
+class _AclnnThnnFusedLstmCell(Operator):
     """The LSTM cell behind its matrix products: new states, and the activated gates for the backward.
 
     input_gates: x·w_ihᵀ, [B, 4H], columns i, f, g, o.
@@ -1092,42 +656,10 @@ class _ThnnFusedLstmCell(Operator):
         hidden_bias: A | None = None,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
     ) -> tuple[A, A, A]:
-        done, seen = (
-            attempt(
-                self.op,
-                (
-                    input_gates,
-                    hidden_gates,
-                    cx,
-                    input_bias,
-                    hidden_bias,
-                ),
-                (),
-            )
-            if out is product is engine is None
-            else LONG_WAY
-        )
-        result: tuple[A, A, A] = (
-            seen
-            if done
-            else self._call(
-                {
-                    "inputGates": input_gates,
-                    "hiddenGates": hidden_gates,
-                    "cx": cx,
-                    "inputBiasOptional": input_bias,
-                    "hiddenBiasOptional": hidden_bias,
-                },
-                out,
-                product,
-                engine,
-                seen,
-            )
-        )
-        return result
+        return self._apply((input_gates, hidden_gates, cx, input_bias, hidden_bias), (), out, product, engine)
 
     def plan(
         self,
@@ -1138,24 +670,14 @@ class _ThnnFusedLstmCell(Operator):
         hidden_bias: A | None = None,
         *,
         out: Any = None,
-        product: str | Product | None = None,
+        product: str | Device | None = None,
         engine: str | None = None,
         repeatable: bool = False,
     ) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan(
-            {
-                "inputGates": input_gates,
-                "hiddenGates": hidden_gates,
-                "cx": cx,
-                "inputBiasOptional": input_bias,
-                "hiddenBiasOptional": hidden_bias,
-            },
-            out,
-            product,
-            engine,
-            repeatable,
+        return self._prepare(
+            (input_gates, hidden_gates, cx, input_bias, hidden_bias), (), out, product, engine, repeatable
         )
 
 
-thnn_fused_lstm_cell = _ThnnFusedLstmCell("aclnnThnnFusedLstmCell")
+thnn_fused_lstm_cell = _AclnnThnnFusedLstmCell("aclnnThnnFusedLstmCell")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aclnn
+from aclnn.base import device as devices
 from aclnn.base import dtype as dtypes
-from aclnn.base import product as products
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from aclnn.base.rounding import cube_inputs, to_fp16, to_hf32
 from aclnn.base.scalar import scalar, too_wide
@@ -124,15 +124,15 @@ def test_what_is_no_scalar_is_refused(wrong: object) -> None:
     ],
 )
 def test_products_are_found_as_documents_write_them(name: str, key: str) -> None:
-    assert products.find(name).key == key
+    assert devices.find(name).key == key
 
 
 def test_products_are_found_by_any_name() -> None:
     for name in ("A2", "a2", "Atlas A2", "ascend910b1"):
-        assert products.find(name) is products.DEFAULT
-    assert products.find("cpu") is products.CPU
+        assert devices.find(name) is devices.DEFAULT
+    assert devices.find("cpu") is devices.CPU
     with pytest.raises(AclnnError, match=r"there is no product 'A9'; choose one of Atlas A2 \(A2\)"):
-        products.find("A9")
+        devices.find("A9")
 
 
 def test_the_error_carries_code_name_and_survives_pickling() -> None:

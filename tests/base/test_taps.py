@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclnn.base.taps import every_tap, meetings, output_size, padding_ends, taps_first, taps_last
+from aclnn.base.taps import every_tap, output_size, padding_ends, tap_ranges, taps_first, taps_last
 
 SIZE = st.integers(0, 9)
 
@@ -15,7 +15,7 @@ SIZE = st.integers(0, 9)
 def test_meetings_are_all_the_positions_that_the_formula_joins(
     outputs: int, inputs: int, kernel: int, stride: int, padding: int, dilation: int, transposed: bool
 ) -> None:
-    (axis,) = meetings([outputs], [inputs], [kernel], [stride], [padding], [dilation], transposed)
+    (axis,) = tap_ranges([outputs], [inputs], [kernel], [stride], [padding], [dilation], transposed)
     for tap, (u, i) in enumerate(axis):
         narrow, wide = (inputs, outputs) if transposed else (outputs, inputs)
         joined = [(a, a * stride - padding + tap * dilation) for a in range(narrow)]
@@ -25,7 +25,7 @@ def test_meetings_are_all_the_positions_that_the_formula_joins(
 
 
 def test_every_tap_gives_indexes_of_all_axes() -> None:
-    axes = meetings([2, 3], [2, 3], [1, 2], [1, 1], [0, 1], [1, 1])
+    axes = tap_ranges([2, 3], [2, 3], [1, 2], [1, 1], [0, 1], [1, 1])
     taps = list(every_tap(axes))
     assert [tap for tap, _, _ in taps] == [(0, 0), (0, 1)]
     tensor = np.zeros((5, 4, 2, 3))

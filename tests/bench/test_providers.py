@@ -26,26 +26,53 @@ SHAPES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def agree(operator: str, shape: dict[str, Any], first: str, second: str) -> None:
+def agree(operator: str, shape: dict[str, Any], first: str, second: str, column: str = "fresh") -> None:
     """The results of two providers, with the tolerances of PyTorch."""
     import torch
 
     bench: Any = importlib.import_module(f"benchmarks.bench_{operator}")
-    calls = made(bench.makers(shape, FLOAT32, True), (first, second))
+    calls = made(bench.makers(shape, FLOAT32, column), (first, second))
     results = [calls[name]() for name in (first, second)]
     ours, theirs = ([torch.from_numpy(a) for a in _arrays(result)] for result in results)
     torch.testing.assert_close(ours, theirs)
 
 
 def _arrays(result: Any) -> list[np.ndarray]:
-    arrays = result if isinstance(result, tuple | list) else [result]
-    return [np.from_dlpack(a.detach() if hasattr(a, "detach") else a).copy() for a in arrays]
+    if isinstance(result, tuple | list):
+        return [array for part in result for array in _arrays(part)]
+    return [np.from_dlpack(result.detach() if hasattr(result, "detach") else result).copy()]
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("operator", "shape"), SHAPES)
 def test_pytorch_computes_the_same(operator: str, shape: dict[str, Any]) -> None:
     agree(operator, shape, "aclnn", "torch")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("column", ["given", "out", "torch", "step"])
+@pytest.mark.parametrize(("operator", "shape"), SHAPES)
+def test_every_door_computes_the_same(operator: str, shape: dict[str, Any], column: str) -> None:
+    agree(operator, shape, "aclnn", "torch", column)
+
+
+@pytest.mark.torch
+def test_a_step_of_an_lstm_computes_the_same() -> None:
+    """Its gradients alone would begin with states that are drawn, where PyTorch's come from its forward."""
+    agree("lstm", {"size": [3, 2, 4, 5]}, "aclnn", "torch", "step")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("operator", "shape"), [*SHAPES, ("lstm", {"size": [3, 2, 4, 5]})])
+def test_forwards_compute_the_same(operator: str, shape: dict[str, Any]) -> None:
+    """The states come first; what else is kept for the backward is everybody's own."""
+    import torch
+
+    bench: Any = importlib.import_module(f"benchmarks.bench_{operator}")
+    calls = made(bench.makers(shape, FLOAT32, "forward"), ("aclnn", "torch"))
+    ours, theirs = ([torch.from_numpy(a) for a in _arrays(calls[name]())] for name in ("aclnn", "torch"))
+    count = {"lstm": 3, "lstm_cell": 2}.get(operator, 1)
+    torch.testing.assert_close(ours[:count], theirs[:count])
 
 
 @pytest.mark.long

@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import pages, rows, run
+from benchmarks import machine, pages, rows, run
 from benchmarks.shapes import COLUMNS, FURTHER, OPERATORS, convolution_sizes, shapes_of
 
 from aclnn.base.dtype import FLOAT32
 from tests.cli.test_cli import aclnn
 
-QUICK = ["--seconds", "0.01", "--patience", "0", "--processes", "1"]
+QUICK = ["--isa", "native", "--seconds", "0.01", "--patience", "0", "--processes", "1"]
 
 
-def test_a_run_writes_rows_a_table_and_plots(
+def test_a_run_writes_rows_into_the_folder_of_its_machine(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "IN_TURN", ("aclnn",))
     monkeypatch.setattr(run, "has", lambda package: package == "matplotlib")
     options = ["--columns", "given", "--only", "small", "--dtypes", "float32", "--output", str(tmp_path)]
     assert run.main(["elu", *options, *QUICK]) == 0
-    (row,) = rows.read(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    assert folder.name == f"{machine.slug()}-{machine.level()}"
+    (row,) = rows.read(folder)
     assert (row["operator"], row["shape"], row["dtype"], row["column"]) == ("elu", "small", "float32", "given")
     assert row["process"] == 0
     p20, p50, p80, readings = row["times"]["aclnn"]
     assert 0 < p20 <= p50 <= p80
     assert readings >= 11
     assert "limit" not in row  # it stays in a cache
-    assert "elu, given, process 1" in capsys.readouterr().err
-    assert (tmp_path / "table.md").is_file()
-    assert not list(tmp_path.glob("*.part"))
+    assert "1 of 1, time left unknown" in (said := capsys.readouterr().err)
+    assert "elu, given, process 1" in said
+    assert [p.name for p in folder.iterdir()] == ["elu-given.jsonl"]  # nothing beside PyTorch is nothing to plot
 
 
 def test_a_row_of_products_has_the_limit_that_took_turns_with_it(
@@ -43,7 +46,8 @@ def test_a_row_of_products_has_the_limit_that_took_turns_with_it(
     monkeypatch.setattr(run, "has", lambda package: False)
     options = ["--columns", "given", "--only", "seq200-batch1-256", "--dtypes", "float32", "--output", str(tmp_path)]
     assert run.main(["lstm", *options, *QUICK]) == 0
-    (row,) = rows.read(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    (row,) = rows.read(folder)
     assert row["limit"] == 2 * 2048**3
     assert row["times"]["limit"][1] > 0
     assert list(row["times"]) == ["aclnn", "limit"]
@@ -70,6 +74,64 @@ def test_further_providers_have_processes_of_their_own() -> None:
     assert turns[:5] == ["aclnn,torch"] * 5
     assert set(turns[5:]) <= {"torch.compile", "jax"}
     assert [command[-1] for command in run.commands("elu", "fresh", given)] == ["aclnn,torch"] * 5
+
+
+def test_a_quick_run_has_fewer_processes_dtypes_and_columns() -> None:
+    given = run.parsed(["--quick", "--isa", "avx2"])
+    coming = list(run.planned(given))
+    assert {process[2] for process in coming} == set(COLUMNS) - {"growth", "memory"}
+    assert not {process[1] for process in coming} & {"golden", "streams"}
+    in_16_bits = {process[1:3] for process in coming if "float32" not in process[4]}
+    assert in_16_bits == {(name, "given") for name in OPERATORS if name != "lstm"}
+    assert all("--no-limit" in process[4] for process in coming)
+    assert len(coming) < len(list(run.planned(run.parsed(["--isa", "avx2"])))) / 2
+    assert run.parsed(["--quick", "--processes", "2"]).processes == 2
+
+
+def test_the_time_left_is_told_from_what_has_ended() -> None:
+    elu, cell = ("native", "elu", "given", 0, ["elu"]), ("native", "lstm_cell", "given", 0, ["cell"])
+    assert run.time_left([elu, cell], {("elu", "given"): [60.0, 120.0]}) == "about 3 minutes left"
+    assert run.time_left([cell], {("elu", "given"): [60.0], ("lstm_cell", "given"): [600.0]}) == "about 10 minutes left"
+
+
+@pytest.mark.parametrize(
+    ("level", "isas"), [("avx512", ["avx2", "native"]), ("avx2", ["native"]), ("neon", ["native"])]
+)
+def test_both_instruction_sets_where_there_are_two(
+    level: str, isas: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "level", lambda: level)
+    assert run.parsed([]).isa == isas
+    with pytest.raises(SystemExit):
+        run.parsed(["--isa", "avx3"])
+
+
+def test_a_process_is_held_to_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, str]] = []
+
+    def printed(command: list[str], environment: dict[str, str], failed: list[str]) -> list[rows.Row]:
+        seen.append(environment)
+        return []
+
+    monkeypatch.setattr(run, "printed", printed)
+    given = run.parsed(["elu", "--isa", "avx2,native", "--processes", "1", "--columns", "fresh"])
+    run.collect(list(run.planned(given)), {isa: tmp_path / isa for isa in given.isa})
+    limited, native = seen
+    assert (limited["ACLNN_MAX_ISA"], limited["ATEN_CPU_CAPABILITY"]) == ("avx2", "avx2")
+    assert limited["ONEDNN_MAX_CPU_ISA"] == "AVX2"
+    assert "ATEN_CPU_CAPABILITY" not in native
+
+
+def test_a_process_that_fails_is_told_and_ends_no_other(tmp_path: Path) -> None:
+    def command(code: str) -> list[str]:
+        return [sys.executable, "-c", code]
+
+    row = {"operator": "elu", "shape": "a", "dtype": "float32"}
+    processes = [("native", "elu", "fresh", 0, command("raise SystemExit(7)"))]
+    processes += [("native", "elu", "fresh", 1, command(f"print({json.dumps(json.dumps(row))})"))]
+    (failed,) = run.collect(processes, {"native": tmp_path / "p-avx2"})
+    assert "ended with 7" in failed
+    assert len(rows.read(tmp_path / "p-avx2")) == 1
 
 
 def test_memory_has_a_process_per_shape_and_provider() -> None:
@@ -102,14 +164,14 @@ def test_sizes_of_a_transposed_convolution() -> None:
 @pytest.mark.parametrize("name", shapes_of("calls"))
 def test_every_tiny_call_runs(name: str) -> None:
     calls: Any = importlib.import_module("benchmarks.bench_calls")
-    for maker in calls.makers(shapes_of("calls")[name], FLOAT32, True).values():
+    for maker in calls.makers(shapes_of("calls")[name], FLOAT32, "fresh").values():
         maker()()
 
 
 @pytest.mark.torch
 def test_a_training_step_learns() -> None:
     training: Any = importlib.import_module("benchmarks.bench_training")
-    for name, maker in training.makers({"batch": 8}, FLOAT32, True).items():
+    for name, maker in training.makers({"batch": 8}, FLOAT32, "fresh").items():
         step = maker()
         losses = [step() for _ in range(5)]  # of one batch, again and again
         assert losses == sorted(losses, reverse=True), name
@@ -124,7 +186,7 @@ def test_comparing_files_has_a_time_and_a_peak() -> None:
 
 
 def test_rows_in_the_repository_are_of_shapes_that_exist() -> None:
-    for file in pages.RESULTS.glob("*.jsonl"):
+    for file in pages.RESULTS.glob("*/*.jsonl"):
         benchmark, column = file.stem.rsplit("-", 1)
         assert column in FURTHER.get(benchmark, COLUMNS)
         names = shapes_of(benchmark, column == "growth")

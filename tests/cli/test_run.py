@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from aclnn import ops
-from aclnn.base.product import DEFAULT
+from aclnn.base.device import DEFAULT
 from aclnn.cases import batch
 from aclnn.cases import trial as trial_module
 from aclnn.cases.batch import Options, run_table

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aclnn.base.device import A2, CPU, Device
 from aclnn.base.dtype import FLOAT16, FLOAT32, FLOAT64
 from aclnn.base.format import Format
-from aclnn.base.product import A2, CPU, Product
 from aclnn.base.scalar import scalar as number
 from aclnn.base.tensor import TensorSpec, dense
-from aclnn.contract import mutate
 from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, draw, fill, views
@@ -47,7 +46,6 @@ from aclnn.contract.model import (
     tensor_out,
 )
 from aclnn.contract.model import number as attribute
-from aclnn.contract.mutate import failing_cases
 from aclnn.contract.rule import Stage
 from aclnn.contract.rules import Descending
 from aclnn.contract.words import (
@@ -66,6 +64,7 @@ from aclnn.contract.words import (
     shape_is,
     when,
 )
+from tests.every import mutate
 
 TEXT: dict[str, Any] = {"en": "An argument.", "zh": "一个参数。"}
 
@@ -93,7 +92,7 @@ def values(**changes: Any) -> dict[str, Any]:
     return good | {"fast": True, "mask": (True,), "out": x} | changes
 
 
-def sentence(op: Op, product: Product = A2, lang: str = "en", **changes: Any) -> str | None:
+def sentence(op: Op, product: Device = A2, lang: str = "en", **changes: Any) -> str | None:
     violation = check(op, Call(values(**changes), product))
     return None if violation is None else violation.sentence(lang)
 
@@ -238,7 +237,7 @@ def test_documentation_says_the_condition() -> None:
 
 
 def test_a_product_without_the_operator_is_said_before_dtypes() -> None:
-    from aclnn.base.product import find
+    from aclnn.base.device import find
 
     op = Op("aclnnToy", "Lstm", "A toy.", "玩具。", (tensor_in("x", **TEXT),))
     violation = check(op, Call({"x": values()["x"]._replace(dtype=FLOAT64)}, find("310P")))
@@ -253,7 +252,7 @@ def test_a_product_without_the_operator_is_said_before_dtypes() -> None:
 
 def test_mutation_finds_a_failing_case_for_each_rule_and_says_which_it_missed() -> None:
     op = toy(same_shape("x", "y"), when("fast", one_of("mode", 0, 1)), at_least("mode", -(10**9)))
-    found = failing_cases([Case(op, values())])
+    found = mutate.failing_cases([Case(op, values())])
     missing = [rule.statement("en") for rule in op.all_rules if rule not in found]
     assert missing == ["mode is ≥ -1000000000"]
     for rule, case in found.items():

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aclnn.base.device import A2
 from aclnn.base.dtype import FLOAT16, FLOAT32, FLOAT64, INT32
 from aclnn.base.format import Format
-from aclnn.base.product import A2
 from aclnn.base.tensor import dense
 from aclnn.contract.call import Call
 from aclnn.contract.check import check

@@ -49,7 +49,7 @@ class CCall:
 
     def plan(self) -> int:
         phase1 = getattr(self.lib, f"{self.case.op.name}GetWorkspaceSize")
-        with aclnn.product(self.case.product):
+        with aclnn.product(self.case.device):
             return int(phase1(*self.arguments, ctypes.byref(self.size), ctypes.byref(self.executor)))
 
     def run(self, stream: ctypes.c_void_p | None = None) -> int:

@@ -12,11 +12,12 @@ import aclnn
 from aclnn import ops
 from aclnn.base.dtype import FLOAT16
 from aclnn.capi.engine import Planned
-from aclnn.capi.native import runs_on_caller
+from aclnn.capi.native import By, run_by
 from aclnn.contract.cases import fill
 from aclnn.contract.model import Op
 from aclnn.ops.elu import elu_backward_case
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
+from aclnn.runtime.call_cache import CachedCall
 from aclnn.runtime.plan import make_plan
 from tests.doors.c_door import CCall
 from tests.doors.toolchain import built, compile_and_run, needs_compiler
@@ -113,7 +114,7 @@ def test_native_calls_give_the_bits_of_python(op: Op) -> None:
             assert made.outcome() == (0, ""), case.note
             made.destroy()
             assert bits(case, from_c) == bits(case, from_python), case.note
-            by_itself += Planned(make_plan(op, case.in_steps().call, "fast", 1), 0).native is not None
+            by_itself += Planned(CachedCall(make_plan(op, case.in_steps().call, "fast", 1)), 0).native is not None
     assert by_itself > 5
 
 
@@ -122,7 +123,7 @@ def test_large_native_calls_give_the_bits_of_python(threads: int) -> None:
     """On two threads the kernel's team; with a bias the cell also keeps sums in the workspace, which lies anywhere."""
     with aclnn.threads(threads):
         for case in (elu_backward_case((300, 301)), thnn_fused_lstm_cell_backward_case(200, 96, dtype=FLOAT16)):
-            assert Planned(make_plan(case.op, case.call, "auto", threads), 0).native is not None
+            assert Planned(CachedCall(make_plan(case.op, case.call, "auto", threads)), 0).native is not None
             from_python, from_c = fill(case, 3), fill(case, 3)
             call(case, from_python)
             made = CCall(case, from_c)
@@ -133,9 +134,54 @@ def test_large_native_calls_give_the_bits_of_python(threads: int) -> None:
 
 def test_what_wakes_threads_stays_with_the_worker() -> None:
     """The team of a kernel belongs to the thread that woke it first; a second one beside it would slow both."""
-    small, large = (make_plan(c.op, c.call, "auto", 2) for c in map(elu_backward_case, ((4,), (300, 301))))
-    assert runs_on_caller(small, Planned(small, 0).native)
-    assert not runs_on_caller(large, Planned(large, 0).native)
+    plans = [make_plan(c.op, c.call, "auto", 2) for c in map(elu_backward_case, ((4,), (80, 81), (300, 301)))]
+    assert [run_by(plan, Planned(CachedCall(plan), 0).native) for plan in plans] == [By.BRINGER, By.ANYONE, By.WORKER]
+
+
+AT_ONCE = """
+#include <cstdio>
+#include <cstdlib>
+#include "acl/acl.h"
+#include "aclnnop/aclnn_elu_backward.h"
+#define NEED(call) if ((call) != 0) std::abort()
+
+int main() {
+  NEED(aclInit(nullptr));
+  aclrtStream stream;
+  NEED(aclrtCreateStream(&stream));
+  float g = 2, y = -0.25f, out = 0, one = 1;
+  const int64_t count = 1;
+  aclTensor* tensors[3];
+  float* memory[3] = {&g, &y, &out};
+  for (int i = 0; i < 3; ++i) {
+    tensors[i] = aclCreateTensor(&count, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, &count, 1, memory[i]);
+  }
+  aclScalar* scalar = aclCreateScalar(&one, ACL_FLOAT);
+  int done = 0;
+  for (int i = 0; i < 1000; ++i) {
+    uint64_t size = 0;
+    aclOpExecutor* executor = nullptr;
+    NEED(aclnnEluBackwardGetWorkspaceSize(tensors[0], scalar, scalar, scalar, true, tensors[1], tensors[2], &size,
+                                          &executor));
+    g = static_cast<float>(2 * i);
+    NEED(aclnnEluBackward(nullptr, 0, executor, stream));
+    aclrtStreamStatus status;
+    NEED(aclrtStreamQuery(stream, &status));
+    done += status == ACL_STREAM_STATUS_COMPLETE && out == 1.5f * i;
+  }
+  NEED(aclrtSynchronizeStream(stream));
+  std::printf("%d %g", done, out);
+}
+"""
+
+
+def test_what_takes_no_time_is_done_where_it_is_brought(tmp_path: Path) -> None:
+    """Who checks wants to see work that waits: every time it would be done already is unlikely beyond doubt there."""
+    source = tmp_path / "at_once.cpp"
+    source.write_text(AT_ONCE)
+    assert compile_and_run(source, tmp_path) == "1000 1498.5"
+    done, last = compile_and_run(source, tmp_path, ACLNN_CHECK="1").split()
+    assert (int(done) < 1000, last) == (True, "1498.5")
 
 
 def test_the_benchmark_measures_right_results(tmp_path: Path) -> None:

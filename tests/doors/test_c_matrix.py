@@ -13,8 +13,8 @@ from aclnn.contract.model import Op
 from aclnn.contract.rule import Rule
 from tests.doors.c_door import CCall, library
 from tests.doors.toolchain import needs_compiler
+from tests.every.test_rules import FAILING
 from tests.harness import bits, call
-from tests.ops.test_every_rule import FAILING
 
 pytestmark = needs_compiler
 

@@ -11,7 +11,7 @@ import pytest
 
 from aclnn import ops
 from aclnn.base import dtype as dtypes
-from aclnn.base.product import PRODUCTS
+from aclnn.base.device import DEVICES
 from aclnn.base.scalar import scalar
 from aclnn.contract.cases import fill
 from tests.doors.c_door import CCall, library
@@ -147,7 +147,7 @@ def test_the_product_comes_from_the_environment(tmp_path: Path) -> None:
     source = tmp_path / "soc.cpp"
     source.write_text(SOC_NAME)
     soc, tiny = compile_program(source, tmp_path), compile_program(PROGRAMS / "tiny.cpp", tmp_path)
-    for product in PRODUCTS:
+    for product in DEVICES:
         assert run_program([soc], {"ACLNN_PRODUCT": product.name.upper()}).stdout == product.soc + "\n"
     refused = run_program([tiny], {"ACLNN_PRODUCT": "310B"}).stdout
     assert refused.startswith("161002 aclnnEluBackward: product Atlas 200I/500 A2 does not support this operator")

@@ -83,7 +83,7 @@ def sample(name: str, into: Path) -> Path:
     """The C++ program at the end of an operator's document, as it is."""
     found = sorted(SEEDS.glob(f"{SAMPLES[name]}_*.txt"))
     if not found:
-        pytest.skip("the operator documents are not here")
+        pytest.skip("the operator documents, whose programs these are, do not lie beside the checkout")
     text = found[0].read_text(encoding="utf-8", errors="surrogateescape")
     (program,) = [b for b in re.findall(r"```[Cc]pp\n(.*?)```", text, re.DOTALL) if "int main" in b]
     source = into / f"sample_{name}.cpp"

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
-from aclnn.base.product import CPU
 from aclnn.base.rounding import to_fp16, to_hf32
 from tests.golden.planting import Array, Planted, planted
 
@@ -404,7 +404,7 @@ def conv_bias_not_written() -> Fault:
 
 @fault
 def cell_bias_not_written() -> Fault:
-    run = cell(product=CPU, dtype=FLOAT32)
+    run = cell(device=CPU, dtype=FLOAT32)
     return run, {"gradBiasOut": np.zeros(32, np.float32)}, "not-written"
 
 

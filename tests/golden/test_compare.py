@@ -12,8 +12,8 @@ import pytest
 
 import aclnn
 from aclnn import ops
+from aclnn.base.device import CPU
 from aclnn.base.dtype import FLOAT16, FLOAT32, FLOAT64
-from aclnn.base.product import CPU
 from aclnn.base.tolerance import allowed_error
 from aclnn.contract.cases import Case
 from aclnn.golden.compare import compare
@@ -363,7 +363,7 @@ def test_empty_outputs_pass(tmp_path: Path) -> None:
 
 
 def test_float64(tmp_path: Path) -> None:
-    run = planted("aclnnEluBackward", dtype=FLOAT64, product=CPU)
+    run = planted("aclnnEluBackward", dtype=FLOAT64, device=CPU)
     assert run.compare(tmp_path).passed
     assert run.compare(tmp_path, "close").sound
     wrong = run.arrays["gradInput"] * (1 + 1e-12)

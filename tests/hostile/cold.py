@@ -52,7 +52,7 @@ def _by_case(op: Any, engine: str) -> Any:
     case = next(ops.cases(op))
     filled = fill(case, seed=7)
     given = {a.name: filled[a.name] for a in op.inputs}
-    result = getattr(aclnn, op.python)._call(given, None, case.product, engine)
+    result = getattr(aclnn, op.python)._call(given, None, case.device, engine)
     return [one.view if isinstance(one, aclnn.Tensor) else one for one in flat(result)]
 
 

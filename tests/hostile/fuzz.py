@@ -16,7 +16,7 @@ import numpy as np
 
 import aclnn
 from aclnn import ops
-from aclnn.base.product import CPU
+from aclnn.base.device import CPU
 from aclnn.cases.table import parse, read_table
 from aclnn.contract.cases import fill
 from aclnn.golden.read import casefile, containers
@@ -58,7 +58,7 @@ def fuzz_call(data: bytes) -> None:
     for arg in draw.sample(case.op.args, draw.randint(1, 3)):
         filled[arg.name] = draw.choice(LIARS) if draw.random() < 0.7 else draw.randint(-(2**70), 2**70)
     given = {a.name: filled[a.name] for a in case.op.inputs}
-    getattr(aclnn, case.op.python)._call(given, None, case.product, draw.choice(["auto", "numpy", "reference"]))
+    getattr(aclnn, case.op.python)._call(given, None, case.device, draw.choice(["auto", "numpy", "reference"]))
 
 
 TARGETS: tuple[Callable[[bytes], None], ...] = (fuzz_table, fuzz_file, fuzz_description, fuzz_value, fuzz_call)

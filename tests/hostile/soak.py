@@ -80,7 +80,7 @@ def through_python(case: Case, filled: Filled) -> None:
 def through_plan(case: Case, filled: Filled) -> None:
     given = {a.name: filled[a.name] for a in case.op.inputs}
     out = tuple(filled[a.name] for a in case.op.fresh) or None
-    executor = getattr(aclnn, case.op.python)._plan(given, out, case.product, None, False)
+    executor = getattr(aclnn, case.op.python)._plan(given, out, case.device, None, False)
     with aclnn.Stream() as stream:
         executor.run(np.empty(executor.workspace_size, np.uint8), stream)
 

@@ -23,7 +23,7 @@ def call_with(case: Case, arg: Arg, value: Any) -> None:
     filled = fill(case) | {arg.name: value}
     given = {a.name: filled[a.name] for a in case.op.inputs}
     out = tuple(filled[a.name] for a in case.op.fresh) if arg.out and not arg.given else None
-    getattr(aclnn, case.op.python)._call(given, out, case.product, "numpy")
+    getattr(aclnn, case.op.python)._call(given, out, case.device, "numpy")
 
 
 @pytest.mark.parametrize(("op", "arg"), ARGUMENTS, ids=lambda v: v.name)

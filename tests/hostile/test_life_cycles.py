@@ -221,7 +221,7 @@ def test_an_element_of_a_list_that_is_not_there(index: Any) -> None:
     filled = fill(case)
     op = case.op
     given = {a.name: filled[a.name] for a in op.inputs}
-    executor = aclnn.lstm._plan(given, None, case.product, "numpy", True)
+    executor = aclnn.lstm._plan(given, None, case.device, "numpy", True)
     lists = next(a.name for a in op.inputs if a.kind == "tensor_list")
     with pytest.raises(aclnn.AclnnError, match="index is"):
         executor.set_address(lists, filled[lists][0], index)

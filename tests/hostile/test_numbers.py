@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import aclnn
 from aclnn import ops
+from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, kept, views
 from aclnn.golden.judge.sound import judge
 from tests.harness import call, tensors
@@ -71,7 +71,7 @@ def test_inf_times_an_exp_that_only_float64_has(engine: str) -> None:
 
 def drawn_cases(*dtypes: DType) -> list[Case]:
     """A small case of every operator and dtype."""
-    return [ops.case_maker(op)(dtype=dtype, product=CPU) for op in ops.all_ops() for dtype in dtypes]
+    return [ops.case_maker(op)(dtype=dtype, device=CPU) for op in ops.all_ops() for dtype in dtypes]
 
 
 def named(case: Case) -> str:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import aclnn
 from aclnn import ops
-from aclnn.base.product import CPU
+from aclnn.base.device import CPU
 from aclnn.cases.batch import Options, Result, repro
 from aclnn.cases.table import COLUMNS, parse, read_table
 from aclnn.cli.app import app

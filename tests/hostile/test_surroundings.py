@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.kernels import onednn, precedence
+from aclnn.kernels import convolution_onednn, onednn
 from tests.doors.toolchain import needs_compiler
 
 X = np.linspace(-2, 2, 64, dtype=np.float32)
@@ -109,15 +109,17 @@ def failing(execute: Any, after: int) -> Any:
     return lambda *given: execute(*given) if next(left, None) is not None else 1
 
 
-@pytest.mark.skipif(isinstance(onednn._found(), str), reason="needs oneDNN")
+@pytest.mark.skipif(onednn.installed() is None or not onednn.library().has_avx512, reason="needs oneDNN and AVX-512")
 @pytest.mark.parametrize("after", range(2))
 def test_onednn_that_fails_half_way_is_a_code_and_the_next_call_is_right(
     after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precedence, "of_convolution", lambda *given: "not asked")
+    monkeypatch.setattr(convolution_onednn, "is_ahead", lambda call: "not asked")
+    monkeypatch.setattr(onednn.library(), "has_bfloat16", True)
     aclnn.cache_clear()
     rng = np.random.default_rng(0)
-    grad, x, w = (rng.normal(0, 1, s).astype(np.float32) for s in ((2, 16, 32, 32), (2, 16, 32, 32), (16, 16, 3, 3)))
+    sizes = ((2, 16, 32, 32), (2, 16, 32, 32), (16, 16, 3, 3))
+    grad, x, w = (rng.normal(0, 1, size).astype(aclnn.bfloat16) for size in sizes)
 
     def gradients() -> Any:
         given = (grad, x, w, (16,), (1, 1), (1, 1), (1, 1), False, (0, 0), 1, (True, True, True), 0)

@@ -34,4 +34,4 @@ LARGE = [
 def executor(case: Case, filled: dict[str, Any], engine: str = "auto") -> aclnn.Executor:
     given = {a.name: filled[a.name] for a in case.op.inputs}
     out = tuple(filled[a.name] for a in case.op.fresh) or None
-    return getattr(aclnn, case.op.python)._plan(given, out, case.product, engine, True)
+    return getattr(aclnn, case.op.python)._plan(given, out, case.device, engine, True)

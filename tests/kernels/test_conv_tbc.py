@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.base.product import CPU
 from aclnn.ops.conv_tbc import conv_tbc_backward_case
 from tests.harness import assert_sound
 
@@ -23,4 +23,4 @@ def test_sizes_of_real_models_are_sound(model: str, dtype: DType) -> None:
 
 
 def test_padding_far_beyond_the_input() -> None:
-    assert_sound(conv_tbc_backward_case(time=3, kernel=2, pad=1000, product=CPU), "numpy")
+    assert_sound(conv_tbc_backward_case(time=3, kernel=2, pad=1000, device=CPU), "numpy")

@@ -42,13 +42,11 @@ def test_any_sizes_and_values(specials: list[float], threads: int, **sizes: int)
         assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
 
 
-@pytest.mark.usefixtures("ways")
 @pytest.mark.parametrize("sizes", [(150, 4, 24, 40, 3, 1), (70, 9, 300, 33, 4, 2), (400, 1, 15, 15, 1, 0)])
-def test_both_ways_to_the_products(sizes: tuple[int, ...]) -> None:
+def test_sizes_around_those_of_tiles(sizes: tuple[int, ...]) -> None:
     assert_sound(conv_tbc_backward_case(*sizes), "fast")
 
 
-@pytest.mark.usefixtures("ways")
 @pytest.mark.parametrize("shift", [0, 4])
 def test_memory_that_does_not_begin_a_cache_line_gives_the_same_bits(shift: int) -> None:
     case = conv_tbc_backward_case(40, 4, 60, 32, 3, 1)

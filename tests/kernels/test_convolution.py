@@ -54,10 +54,10 @@ def test_nothing_is_written_before_everything_is_computed(monkeypatch: pytest.Mo
 
 def test_a_huge_dilation_costs_nothing() -> None:
     """Taps that meet only padding are left out, so this ends at once."""
-    from aclnn.base.product import CPU
+    from aclnn.base.device import CPU
 
     far = 10**15
-    case = convolution_backward_case(1, size=3, kernel=3, padding=far, dilation=far, product=CPU)
+    case = convolution_backward_case(1, size=3, kernel=3, padding=far, dilation=far, device=CPU)
     filled = assert_sound(case, "numpy")
     assert not filled["gradWeight"].view[:, :, [0, 2]].any()
     assert filled["gradWeight"].view[:, :, 1].all()

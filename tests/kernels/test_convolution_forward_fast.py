@@ -1,8 +1,6 @@
-"""Convolutions forwards on oneDNN: right at any size, stride, dtype and value, also where padding meets NaN."""
+"""Convolutions forwards on native code: right at any size, stride, dtype and value, and where padding meets NaN."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.contract.cases import Case, fill
-from aclnn.kernels import convolution_direct, onednn
 from aclnn.ops.conv_tbc import conv_tbc_case
 from aclnn.ops.convolution_forward import convolution_case
 from tests.harness import assert_sound, bits, call
@@ -20,26 +17,12 @@ from tests.ops import test_conv_tbc_forward, test_convolution_forward
 from tests.strategies import strided
 
 pytest.importorskip("numba")
-try:
-    onednn.library()
-except onednn.OneDnnError as reason:
-    pytest.skip(str(reason), allow_module_level=True)
 
 DTYPES = st.sampled_from([FLOAT32, FLOAT16, BFLOAT16])
 CASES = DTYPES.flatmap(lambda d: test_convolution_forward.cases(dtype=d))
 OVER_TIME = DTYPES.flatmap(lambda d: test_conv_tbc_forward.cases(dtype=d)).filter(
     lambda case: not any(case.values[name].is_empty for name in ("self", "weight", "output"))
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def onednn_alone() -> Iterator[None]:
-    """Direct kernels leave everything to oneDNN here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convolution_direct, "MOST_PAIRS", 0)
-        aclnn.cache_clear()
-        yield
-    aclnn.cache_clear()
 
 
 @settings(max_examples=100)
@@ -91,11 +74,10 @@ def test_same_bits_run_after_run(case: Case) -> None:
 def test_who_serves_what() -> None:
     x, w = np.zeros((4, 16, 32, 32), np.float32), np.zeros((16, 16, 3, 3), np.float32)
     arguments = (1, 1, 1, False, 0, 1)
-    first = "onednn" if onednn.library().has_avx512 else "tiles"
-    assert aclnn.convolution.plan(x, w, None, *arguments).kernel == first
+    assert aclnn.convolution.plan(x, w, None, *arguments).kernel == "tiles"
     small = aclnn.convolution.plan(x[:1, :, :4, :4], w, None, *arguments)
     assert small.kernel == "numpy"
-    assert dict(small.refused)["onednn"] == "36864 products are fewer than 300000"
+    assert dict(small.refused)["tiles"] == "36864 products are fewer than 300000"
     empty = np.zeros((0, 16, 32, 32), np.float32)
     with pytest.raises(aclnn.AclnnError, match="it takes float32, float16 and bfloat16"):
         aclnn.convolution(x.astype(np.float64), w.astype(np.float64), None, *arguments, product="cpu", engine="fast")

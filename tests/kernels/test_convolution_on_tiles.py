@@ -7,7 +7,6 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,23 +16,23 @@ from hypothesis import strategies as st
 
 import aclnn
 from aclnn import ops
+from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.base.product import CPU
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import convolution_direct, convolution_on_tiles, onednn, precedence
+from aclnn.kernels import convolution_direct, convolution_on_tiles, convolution_onednn, convolution_tiles
+from aclnn.kernels.convolution_boxes import Pass
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
 from tests.harness import assert_sound, bits, call
-from tests.kernels.test_convolution_fast import SPECIAL, served, shapes
-from tests.kernels.test_products import Fenced
+from tests.kernels.cases import executor
+from tests.kernels.convolutions import SPECIAL, Fenced, served, shapes
 from tests.ops import test_convolution_forward
 from tests.strategies import strided
 
 pytest.importorskip("numba")
-ASKED = precedence.of_convolution
 CASES = [pytest.param(c, id=f"{i}-{c.note}") for i, c in enumerate(ops.cases(convolution_backward)) if served(c)]
 FORWARD = [
     pytest.param(c, id=f"{i}-{c.note}")
@@ -47,7 +46,7 @@ def always_tiles() -> Iterator[None]:
     """Whatever else is faster, tiles serve."""
     aclnn.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(precedence, "of_convolution", lambda *given: None)
+        patch.setattr(convolution_onednn, "is_ahead", lambda call: None)
         yield
     aclnn.cache_clear()
 
@@ -95,10 +94,62 @@ def test_any_convolution_forwards_or_backwards_through_any_strides(data: st.Data
 )
 def test_matrix_products_of_any_size(rows: int, depth: int, columns: int, threads: int) -> None:
     case = convolution_case(
-        batch=1, in_channels=depth, out_channels=rows, size=(columns,), kernel=1, padding=0, product=CPU
+        batch=1, in_channels=depth, out_channels=rows, size=(columns,), kernel=1, padding=0, device=CPU
     )
     with aclnn.threads(threads):
         assert_sound(case, "fast")
+
+
+BLOCKS = [
+    {"in_channels": 3, "out_channels": 20, "size": (31, 30), "kernel": 7, "stride": 2, "padding": 3},
+    {"in_channels": 1, "out_channels": 12, "size": (23, 26), "kernel": 5, "padding": 2},
+    {"in_channels": 3, "out_channels": 24, "size": (34, 33), "kernel": 8, "stride": 8},
+    {"in_channels": 2, "out_channels": 9, "size": (203,), "kernel": 7, "padding": 3, "dilation": 2},
+    {"in_channels": 6, "out_channels": 8, "size": (20, 21), "kernel": 3, "padding": 1, "groups": 2},
+    {"in_channels": 20, "out_channels": 2, "size": (9, 11), "kernel": 4, "stride": 3, "padding": 1, "transposed": True},
+    {"in_channels": 2, "out_channels": 20, "size": (5, 9, 10), "kernel": 3, "padding": 1},
+]
+"""Results of few channels: their positions are joined to blocks, with some left over."""
+
+
+@pytest.mark.parametrize("value", [None, np.nan, np.inf])
+@pytest.mark.parametrize("attributes", BLOCKS, ids=lambda a: f"{len(a['size'])}-D kernel {a['kernel']}")
+def test_positions_joined_to_blocks(
+    attributes: dict[str, Any], value: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With NaN and Inf where a tap is that a neighbour in the block does not meet."""
+    monkeypatch.setattr(convolution_direct, "MOST_PAIRS", 0)
+    monkeypatch.setattr(convolution_tiles, "PASS", 0)  # so that blocks pay for few positions too
+    backward = convolution_backward_case(batch=2, device=CPU, **attributes)
+    forward = convolution_case(batch=2, device=CPU, **attributes)
+    assert any(over.block > 1 for case in (backward, forward) for over in _passes_of(case))
+    for case, picture in ((backward, "gradOutput"), (forward, "input")):
+        for name in ("weight", picture):
+            filled = fill(case, 7)
+            if value is not None:
+                filled[name].view[tuple(n // 2 for n in filled[name].view.shape)] = value
+            call(case, filled, engine="fast")
+            assert_judged(case, filled)
+
+
+def _passes_of(case: Case) -> list[Pass]:
+    """Those of a result that is made from a picture."""
+    planned: list[list[Pass]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        choose = convolution_tiles.cheapest_passes
+        patch.setattr(
+            convolution_tiles, "cheapest_passes", lambda *given: planned.append(choose(*given)) or planned[-1]
+        )
+        aclnn.cache_clear()
+        call(case, fill(case), engine="fast")
+    return planned[0]
+
+
+@pytest.mark.parametrize("width", range(1, 36))
+def test_padded_rows_of_any_width(width: int) -> None:
+    """Narrower than a vector, as wide, and wider."""
+    case = convolution_backward_case(batch=1, in_channels=3, out_channels=40, size=(3, width), padding=1, device=CPU)
+    assert_sound(case, "fast")
 
 
 @pytest.mark.parametrize("value", [1.1, 0.7, 1 / 3, 0.1, 3.3])
@@ -189,39 +240,31 @@ def test_long_rows_are_planned_in_little_memory(
     aclnn.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({}, None),
-        ({"outputMask": (True, False, False), "gradWeight": None, "gradBias": None}, None),
-        ({"weight": dense(FLOAT32, (32, 32, 1, 1))}, "oneDNN is ahead of it where there is one tap"),
-    ],
-    ids=["both gradients", "gradInput alone", "one tap"],
-)
-@pytest.mark.parametrize("has_avx512", [False, True])
-def test_who_is_asked_first(
-    changes: dict[str, Any], reason: str | None, has_avx512: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(onednn, "installed", lambda: SimpleNamespace(has_avx512=has_avx512))
-    wanted = convolution_backward_case(batch=2, in_channels=32, out_channels=32, size=28, padding=1)
-    said = ASKED(Call({**wanted.values, **changes}, wanted.product))
-    if has_avx512:
-        reason = "oneDNN is asked first on AVX-512"
-    assert said is None if reason is None else reason in str(said)
+def test_taps_that_are_far_apart_are_left_to_others() -> None:
+    """Where others may be asked: a box of the picture is copied with all that lies between."""
+    case = convolution_backward_case(
+        batch=1, in_channels=20, out_channels=20, size=(2000,), kernel=3, dilation=700, padding=700, device=CPU
+    )
+    assert executor(case, fill(case), "auto").kernel == "numpy"
+    assert executor(case, fill(case), "fast").kernel == "tiles"
+    assert_sound(case, "fast")
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({}, None),
-        ({"stride": (33, 33)}, "a stride of 1089 positions takes more than 1024 passes"),
-        ({"dilation": (700, 1)}, "taps are 700 positions apart, more than 512"),
+        ({"stride": (63, 63)}, None),
+        (
+            {"stride": (33, 33), "weight": dense(FLOAT32, (32, 32, 40, 40))},
+            "its strides take 1089 passes, more than 1024",
+        ),
     ],
-    ids=["plain", "many passes", "far taps"],
+    ids=["plain", "taps far from each other", "many passes"],
 )
 def test_what_is_beyond_boxes_and_sums(changes: dict[str, Any], reason: str | None) -> None:
     wanted = convolution_backward_case(batch=2, in_channels=32, out_channels=32, size=28, padding=1)
-    assert convolution_on_tiles.too_far(Call({**wanted.values, **changes}, wanted.product)) == reason
+    assert convolution_on_tiles.too_far(Call({**wanted.values, **changes}, wanted.device)) == reason
 
 
 def test_nothing_is_needed_but_native_code() -> None:

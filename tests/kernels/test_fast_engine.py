@@ -1,4 +1,4 @@
-"""What holds for every fast kernel: every case is right or refused with a reason, and comes out the same every time."""
+"""What holds for every fast kernel on large cases: taken, right, and the same bits every time, from two threads too."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import re
 import shutil
 import subprocess
 import threading
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import aclnn
-from aclnn import ops
 from aclnn.contract.cases import Case, fill
 from aclnn.kernels import jit
 from aclnn.ops.convolution import convolution_backward_case
@@ -25,33 +23,8 @@ from tests.kernels.cases import LARGE, executor
 
 pytest.importorskip("numba")
 
-BACKWARD = [op for op in ops.all_ops() if op.name.endswith("Backward")]
-CASES = [pytest.param(c, id=f"{op.name}-{i}-{c.note}") for op in BACKWARD for i, c in enumerate(ops.cases(op))]
-REASONS = ("it takes", "empty", "do not lie side by side", "none is wanted", "gradBias alone", "one of float32")
-
 MOST_STACK = 2**15  # bytes: workers may have 64 KB (OMP_STACKSIZE)
 NAMES = [f"{c.op.python}-{i}" for i, c in enumerate(LARGE)]
-
-
-def refusal(case: Case) -> str | None:
-    """What the fast engine says if it does not take a case."""
-    try:
-        executor(case, fill(case), "fast")
-    except aclnn.AclnnError as refused:
-        return refused.message
-    return None
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("case", CASES)
-def test_every_case_is_right_or_refused_with_a_reason(case: Case, threads: int) -> None:
-    with aclnn.threads(threads), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # advice about dropout
-        reason = refusal(case)
-        if reason is None:
-            assert_sound(case, "fast")
-        else:
-            assert any(known in reason for known in REASONS), reason
 
 
 @pytest.mark.parametrize("threads", [1, 2])

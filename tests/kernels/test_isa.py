@@ -14,7 +14,7 @@ import pytest
 
 from aclnn import AclnnError
 from aclnn.kernels import isa
-from tests.kernels.test_fallbacks import ONEDNN_FIRST, kernels
+from tests.kernels.test_fallbacks import kernels
 
 ROOT = Path(__file__).parents[2]
 on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the levels of x86-64")
@@ -145,10 +145,11 @@ LEVELS = ["sse41", "avx2", "avx512", "native"]
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_level_is_right(level: str) -> None:
     """With oneDNN asked first; tiles have a test like it."""
-    assert {"numba", "onednn"} <= kernels((), True, before=ONEDNN_FIRST, ACLNN_MAX_ISA=level)
+    assert {"numba", "tiles", "direct"} <= kernels((), True, ACLNN_MAX_ISA=level)
 
 
 @on_x86
+@pytest.mark.long  # tests/every/test_isa.py asks every operator quickly
 def test_the_core_is_right_with_avx2_where_there_is_more() -> None:
     from aclnn.kernels import jit
 

@@ -17,10 +17,15 @@ import pytest
 
 pytest.importorskip("numba")
 
+import aclnn
 from aclnn.base.once import Once
+from aclnn.contract.cases import Case
 from aclnn.kernels import entry, jit
 from aclnn.kernels.strides import address
 from aclnn.kernels.threads import Work
+from aclnn.runtime.plan import make_plan
+from tests.kernels.cases import LARGE
+from tests.kernels.test_memory import FORWARD
 
 NAME, TYPES = "elu.backward", "FFFfffi"
 PROGRAM = """
@@ -69,6 +74,27 @@ def run(engine: str = "fast", **environment: str) -> str:
     ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
+
+
+SMALL = """
+import sys, numpy as np, aclnn
+one, four = np.ones((1, 1), np.float32), np.ones((1, 4), np.float32)
+plans = [
+    aclnn.elu.plan(one),
+    aclnn.elu_backward.plan(one, 1.0, 1.0, 1.0, False, np.broadcast_to(one, (1, 1))),
+    aclnn.thnn_fused_lstm_cell.plan(four, four, one),
+    aclnn.thnn_fused_lstm_cell_backward.plan(one, one, one, one, four, True),
+]
+for plan in plans:
+    plan.run()
+print({plan.kernel for plan in plans} == {"numba"}, "numba" in sys.modules)
+"""
+
+
+def test_small_calls_of_a_warm_process_are_compiled_ones_without_numba(tmp_path: Path) -> None:
+    environment = {**os.environ, "ACLNN_CACHE_DIR": str(tmp_path)}
+    said = [subprocess.check_output([sys.executable, "-c", SMALL], text=True, env=environment) for _ in range(2)]
+    assert [line.split() for line in said] == [["True", "True"], ["True", "False"]]
 
 
 def test_a_warm_process_computes_the_same_bits_without_numba(tmp_path: Path) -> None:
@@ -255,12 +281,13 @@ def test_many_threads_load_one_kernel(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("name", "types"), [(NAME, TYPES), ("elu.forward", "FFfff"), ("lstm_cell.backward", "FFFFFFFFIiiiii")]
+    ("name", "types"), [(NAME, TYPES), ("elu.forward", "FFfff"), ("lstm_cell.backward", "FFFFFFFFIiiiiiFi")]
 )
 def test_loops_are_as_wide_as_the_processor(name: str, types: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "+avx512f" not in jit._host()[1].split(","):
-        pytest.skip("no 512-bit vectors here")
-    assert "<16 x float>" in compiled_text(name, types, monkeypatch)
+    text, vectors = compiled_text(name, types, monkeypatch), jit.vectors()
+    if not vectors.fused:
+        pytest.skip("sums of products are made in float64 here, and loops as wide as that")
+    assert f"<{vectors.lanes} x float>" in text
 
 
 @pytest.mark.parametrize("letter", jit.POINTER.values())
@@ -277,3 +304,22 @@ def compiled_text(name: str, types: str, monkeypatch: pytest.MonkeyPatch) -> str
     monkeypatch.setattr(jit, "_machine_code", lambda text, *more: seen.append(text) or make(text, *more))
     jit._compile(name, types)
     return seen[0]
+
+
+@pytest.mark.parametrize("case", [*LARGE, *FORWARD], ids=lambda case: case.op.python)
+def test_phase_2_needs_no_code_that_phase_1_did_not_load(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the first run would compile, and one that cannot would fail where another kernel could serve."""
+    aclnn.cache_clear()
+    loaded: list[tuple[str, str]] = []
+    load = jit.load
+
+    def noted(name: str, kinds: str) -> entry.Entry:
+        loaded.append((name, kinds))
+        return load(name, kinds)
+
+    monkeypatch.setattr(jit, "load", noted)
+    plan = make_plan(case.op, case.call, "fast", 2)
+    in_phase_1 = set(loaded)
+    loaded.clear()
+    plan.instantiate()
+    assert set(loaded) <= in_phase_1

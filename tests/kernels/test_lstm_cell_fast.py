@@ -50,6 +50,29 @@ def test_same_bits_on_any_number_of_threads(dtype: DType) -> None:
     assert len(found) == 1
 
 
+STRIDES = {"one number": (0, 0), "a number per cell": (1, 0), "turned": (1, 40), "every other": (1300, 2)}
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16], ids=str)
+@pytest.mark.parametrize("strides", STRIDES.values(), ids=STRIDES)
+def test_what_does_not_lie_side_by_side_is_read_where_it_lies(strides: tuple[int, int], dtype: DType) -> None:
+    memory = np.random.default_rng(1).uniform(0.1, 0.9, 110_000).astype(dtype.numpy)
+    steps = [s * dtype.itemsize for s in strides]
+    states = [np.lib.stride_tricks.as_strided(memory[k:], (40, 600), steps) for k in range(4)]
+    storage = np.lib.stride_tricks.as_strided(memory[7:], (40, 2400), steps)
+    plan = aclnn.thnn_fused_lstm_cell_backward.plan(*states, storage, True)
+    assert plan.kernel == "numba"
+    found = aclnn.thnn_fused_lstm_cell_backward(*states, storage, True)
+    dense = aclnn.thnn_fused_lstm_cell_backward(*(s.copy() for s in states), storage.copy(), True)
+    assert [a.tobytes() for a in found] == [a.tobytes() for a in dense]
+
+
+def test_who_serves_what() -> None:
+    one, four = np.zeros((1, 1), np.float32), np.zeros((1, 4), np.float32)
+    assert aclnn.thnn_fused_lstm_cell_backward.plan(one, one, one, one, four, True).kernel == "numba"
+    assert aclnn.thnn_fused_lstm_cell.plan(four, four, one).kernel == "numba"
+
+
 def test_the_hyperbolic_tangent_is_within_three_units() -> None:
     """grad_gates of o is tanh(cy) where grad_hy is 4 and o is 1/2."""
     cy = np.concatenate([np.linspace(-12, 12, 40_000), 10.0 ** np.linspace(-38, 1, 20_000)]).astype(np.float32)

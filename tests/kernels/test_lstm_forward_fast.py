@@ -8,20 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aclnn
+from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill
-from aclnn.kernels import lstm_cell_fast, lstm_walk
+from aclnn.kernels import lstm_cell_fast, lstm_forward_execution, matrix
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_case
 from aclnn.ops.lstm_forward import lstm_case
 from tests.harness import assert_sound, bits, call
 from tests.ops.test_lstm_forward import arrays, cases, taking_part
 
 pytest.importorskip("numba")
-pytestmark = pytest.mark.usefixtures("multiplied_by")
 
 DTYPES = [FLOAT32, FLOAT16, BFLOAT16]
-SEQUENCES = st.sampled_from(DTYPES).flatmap(lambda d: cases(dtype=d, product=CPU))
+SEQUENCES = st.sampled_from(DTYPES).flatmap(lambda d: cases(dtype=d, device=CPU))
 CELLS = st.builds(
     thnn_fused_lstm_cell_case,
     st.integers(1, 5),
@@ -64,7 +63,7 @@ def test_any_cells_are_sound(case: Case, with_gaps: bool) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_large_ones_are_sound(dtype: DType) -> None:
-    assert_sound(lstm_case(9, 5, 70, 65, layers=2, bidirectional=True, dtype=dtype, product=CPU), "fast")
+    assert_sound(lstm_case(9, 5, 70, 65, layers=2, bidirectional=True, dtype=dtype, device=CPU), "fast")
 
 
 @pytest.mark.parametrize("train", [True, False])
@@ -108,7 +107,7 @@ def test_gates_of_any_size(values: list[float]) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_cells_have_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch, dtype: DType) -> None:
     monkeypatch.setattr(lstm_cell_fast, "PER_THREAD", 1)
-    case, found = thnn_fused_lstm_cell_case(7, 130, dtype=dtype, product=CPU), set()
+    case, found = thnn_fused_lstm_cell_case(7, 130, dtype=dtype, device=CPU), set()
     for threads in (1, 2, 3, 7):
         aclnn.cache_clear()
         with aclnn.threads(threads):
@@ -119,13 +118,21 @@ def test_cells_have_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.M
     assert len(found) == 1
 
 
-def test_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lstm_walk, "PER_THREAD", 1)
-    case = lstm_case(5, 6, 8, 40, layers=2, bidirectional=True)
+@pytest.mark.parametrize("ahead", [1, 12, 256])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_same_bits_on_any_number_of_threads(ahead: int, dtype: DType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many steps' inputs are multiplied at a time, too."""
+    monkeypatch.setattr(matrix, "PER_THREAD", 1)
+    case, found = lstm_case(7, 6, 8, 140, layers=2, bidirectional=True, dtype=dtype, device=CPU), set()
+    for threads, rows in [(1, 256), (1, ahead), (2, ahead), (3, ahead), (7, ahead)]:
+        monkeypatch.setattr(lstm_forward_execution, "ROWS_AHEAD", rows)
+        aclnn.cache_clear()
+        with aclnn.threads(threads):
+            filled = fill(case, 3)
+            call(case, filled, engine="fast")
+            found.add(tuple(bits(case, filled)))
     aclnn.cache_clear()
-    with aclnn.threads(3):
-        assert_sound(case, "fast")
-    aclnn.cache_clear()
+    assert len(found) == 1
 
 
 def test_a_repeatable_plan_takes_other_lengths_and_addresses() -> None:
@@ -144,12 +151,12 @@ def test_a_repeatable_plan_takes_other_lengths_and_addresses() -> None:
     assert (y == expected).all()
 
 
-def test_who_serves_what(multiplied_by: str) -> None:
+def test_who_serves_what() -> None:
     def weights(hidden: int) -> list[np.ndarray]:
         return [np.zeros((4 * hidden, 8), np.float32), np.zeros((4 * hidden, hidden), np.float32)]
 
     attributes = {"has_bias": False, "num_layers": 1, "bidirectional": False, "batch_first": False}
     x = np.zeros((16, 4, 8), np.float32)
-    assert aclnn.lstm.plan(x, weights(64), **attributes).kernel == multiplied_by
+    assert aclnn.lstm.plan(x, weights(64), **attributes).kernel == "tiles"
     why = "5120 products are fewer than 200000"
-    assert aclnn.lstm.plan(x, weights(2), **attributes).refused == (("tiles", why), ("onednn", why))
+    assert aclnn.lstm.plan(x, weights(2), **attributes).refused == (("tiles", why),)

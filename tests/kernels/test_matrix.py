@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,9 @@ from aclnn.base.dtype import FLOAT32
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels import matrix
-from aclnn.kernels.program import Arena
+from aclnn.kernels.arena import Arena
+from aclnn.kernels.convolution_tiles import Numbers, Room
+from aclnn.kernels.matrix import Aimed, Packed
 from aclnn.kernels.strides import address, aligned
 
 U = 2.0**-24
@@ -42,9 +43,23 @@ def assert_close(got: Array, exact: Array, sizes: Array, terms: int) -> None:
     assert (np.abs(got - exact) <= (8 + np.sqrt(terms)) * U * sizes + U * np.abs(exact)).all()
 
 
-@settings(max_examples=120)
+def multiply(a: TensorSpec, b: TensorSpec, places: tuple[Array, Array, Array], threads: int, adds: bool) -> None:
+    """c = a·b or c += a·b, of arrays that lie as the specs say."""
+    room = Room(Arena(), Numbers(), threads)
+    packed = Packed(b, room)
+    launch = matrix.product(a, packed, room, adds)
+    left, right, out = (address(array) for array in places)
+
+    def run(workspace: int) -> None:
+        Aimed(packed.launch, room.numbers).run({"b": right}, workspace)
+        Aimed(launch, room.numbers).run({"a": left, "c": out}, workspace)
+
+    work_in(room.arena, run)
+
+
+@settings(max_examples=150)
 @given(
-    rows=SIZES,
+    rows=st.one_of(SIZES, st.sampled_from([287, 288, 289, 600])),
     depth=DEPTHS,
     columns=SIZES,
     gap=st.sampled_from([0, 1, 16]),
@@ -52,64 +67,64 @@ def assert_close(got: Array, exact: Array, sizes: Array, terms: int) -> None:
     adds=st.booleans(),
     threads=st.integers(1, 3),
 )
-@pytest.mark.parametrize("few", [True, False], ids=["few rows", "boxes"])
-def test_products(
-    few: bool, rows: int, depth: int, columns: int, gap: int, turned: bool, adds: bool, threads: int
-) -> None:
+def test_products(rows: int, depth: int, columns: int, gap: int, turned: bool, adds: bool, threads: int) -> None:
     rng = np.random.default_rng(rows * depth + columns)
     a, a_spec = spread(rows, depth, gap, rng)
     b = rng.standard_normal((columns, depth) if turned else (depth, columns)).astype(np.float32)
     b_spec = TensorSpec(FLOAT32, (depth, columns), (1, depth) if turned else (columns, 1))
-    c, c_spec = spread(rows, columns, 0, rng)
-    before, arena = c.copy(), Arena()
+    c, _ = spread(rows, columns, 0, rng)
+    before = c.copy()
     with pytest.MonkeyPatch.context() as patch:
-        if not few:
-            patch.setattr(matrix, "FEW_ROWS", 0)
-        product = matrix.Product(a_spec, b_spec, c_spec, threads, arena, adds).multiplier()
-
-    def run(workspace: int) -> None:
-        product.pack(address(b), workspace)
-        product.aim(address(a), address(c), workspace)
-        product.work.run()
-
-    work_in(arena, run)
+        patch.setattr(matrix, "PER_THREAD", 1)
+        multiply(a_spec, b_spec, (a, b, c), threads, adds)
     left, right = a.astype(float), (b.T if turned else b).astype(float)
     present = before.astype(float) if adds else 0 * before
     exact, sizes = left @ right + present, np.abs(left) @ np.abs(right) + np.abs(present)
     assert_close(c, exact, sizes, depth)
 
 
+def sum_rows(a: TensorSpec, arrays: list[Array], threads: int) -> None:
+    """aᵀ·b and aᵀ·more."""
+    _, b, more, c, c_more = arrays
+    results = [TensorSpec(FLOAT32, out.shape, (out.strides[0] // 4, out.strides[1] // 4)) for out in (c, c_more)]
+    room = Room(Arena(), Numbers(), threads)
+    launch = matrix.row_sums(a, (b.shape[1], more.shape[1]), (results[0], results[1]), room)
+    places = {name: address(array) for name, array in zip(("a", "b", "more", "c", "c_more"), arrays, strict=True)}
+    work_in(room.arena, lambda workspace: Aimed(launch, room.numbers).run(places, workspace))
+
+
 @settings(max_examples=80)
-@given(rows=DEPTHS, left=SIZES, right=SIZES, gap=st.sampled_from([0, 1, 16]), threads=st.integers(1, 3))
-def test_sums_over_rows(rows: int, left: int, right: int, gap: int, threads: int) -> None:
+@given(
+    rows=DEPTHS,
+    left=SIZES,
+    right=SIZES,
+    more=SIZES,
+    gap=st.sampled_from([0, 1, 16]),
+    threads=st.sampled_from([1, 2, 3]),
+)
+def test_sums_over_rows(rows: int, left: int, right: int, more: int, gap: int, threads: int) -> None:
     rng = np.random.default_rng(rows * left + right)
-    (a, a_spec), (b, b_spec) = spread(rows, left, gap, rng), spread(rows, right, 0, rng)
-    c, c_spec = spread(left, right, 0, rng)
-    arena = Arena()
-    sums = matrix.RowSums(a_spec, b_spec, c_spec, threads, arena).adder()
-    work_in(arena, lambda workspace: sums.run(address(a), address(b), address(c), workspace))
-    one, other = a.astype(float), b.astype(float)
-    assert_close(c, one.T @ other, np.abs(one).T @ np.abs(other), rows)
+    (a, a_spec), (b, _), (other, _) = (spread(rows, n, g, rng) for n, g in ((left, gap), (right, 0), (more, 0)))
+    (c, _), (d, _) = spread(left, right, 0, rng), spread(left, more, gap, rng)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matrix, "PER_THREAD", 1)
+        sum_rows(a_spec, [a, b, other, c, d], threads)
+    for found, factor in ((c, b.astype(float)), (d, other.astype(float))):
+        assert_close(found, a.astype(float).T @ factor, np.abs(a).astype(float).T @ np.abs(factor), rows)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5, 6, 7, 8, 13])
-def test_few_rows_and_boxes_agree_on_threads(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same bits for any number of threads, each way."""
+@pytest.mark.parametrize("rows", [1, 2, 5, 6, 7, 8, 13, 300])
+def test_the_same_bits_on_any_number_of_threads(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "PER_THREAD", 1)
     rng = np.random.default_rng(rows)
     (a, a_spec), (b, b_spec) = spread(rows, 300, 16, rng), spread(300, 170, 0, rng)
-    c, c_spec = spread(rows, 170, 0, rng)
-    for few in (512, 0):
-        monkeypatch.setattr(matrix, "FEW_ROWS", few)
-        seen: set[Any] = set()
-        for threads in (1, 2, 3, 7):
-            arena = Arena()
-            product = matrix.Product(a_spec, b_spec, c_spec, threads, arena).multiplier()
-
-            def run(workspace: int, product: matrix.Multiplier = product) -> None:
-                product.pack(address(b), workspace)
-                product.aim(address(a), address(c), workspace)
-                product.work.run()
-
-            work_in(arena, run)
-            seen.add(c.tobytes())
-        assert len(seen) == 1
+    (other, _), (c, _), (d, _), (e, _) = (
+        spread(*size, 0, rng) for size in ((rows, 33), (rows, 170), (300, 33), (300, 9))
+    )
+    last, _ = spread(rows, 9, 0, rng)
+    seen = set()
+    for threads in (1, 2, 3, 7):
+        multiply(a_spec, b_spec, (a, b, c), threads, adds=False)
+        sum_rows(a_spec, [a, other, last, d, e], threads)
+        seen.add((c.tobytes(), d.tobytes(), e.tobytes()))
+    assert len(seen) == 1

@@ -19,7 +19,7 @@ import aclnn
 from aclnn.contract.cases import Case, fill
 from aclnn.ops.conv_tbc import conv_tbc_case
 from aclnn.ops.convolution_forward import convolution_case
-from aclnn.ops.elu import elu__case, elu_case
+from aclnn.ops.elu import elu_case, elu_in_place_case
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_case
 from aclnn.ops.lstm_forward import lstm_case
 from tests.kernels.cases import LARGE, executor
@@ -28,7 +28,7 @@ pytest.importorskip("numba")
 
 FORWARD = [
     elu_case((67, 1031)),
-    elu__case((67, 1031)),
+    elu_in_place_case((67, 1031)),
     thnn_fused_lstm_cell_case(70, 130),
     convolution_case(batch=4, in_channels=24, out_channels=32, size=14, padding=1),
     convolution_case(batch=4, in_channels=24, out_channels=24, groups=24, size=28, padding=1),

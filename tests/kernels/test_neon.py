@@ -63,7 +63,7 @@ def test_loops_are_found() -> None:
 
 def test_sums_of_a_tile_stay_in_the_registers_of_neon(tmp_path: Path) -> None:
     """Two products for each of six rows of four vectors: no sum is written down or read, nothing is called."""
-    loops = innermost_loops(assembly("convolve.data", "iiFFFIIII", tmp_path))
+    loops = innermost_loops(assembly("convolve.data", "iiFFFIIIII", tmp_path))
     tile = max(loops, key=lambda loop: counted(loop)["fmla"])
     products = [line for line in tile if line.startswith("fmla")]
     assert len(products) == 2 * 6 * 4

@@ -14,7 +14,7 @@ ALLOWED = {
     "base/chinese.py:sentences": "read from a file of ours",
     "capi/build.py:_compiler_version": PURE,
     "capi/signature.py:_dtype": "equal dtypes; an unknown number is refused by its name, not by its identity",
-    "runtime/again.py:_kinds_of_torch": PURE,
+    "runtime/call_key.py:torch_kinds": PURE,
     "runtime/blas.py:_switch": PURE,
     "runtime/settings.py:_environment_engine": PURE,
     "runtime/settings.py:_environment_product": "products are found in a table: the same object both times",
@@ -47,11 +47,6 @@ def test_every_cache_is_one_that_may_be_made_twice() -> None:
 
 def test_every_property_that_is_kept_may_be_made_twice() -> None:
     assert {use.partition(":")[0] for use in uses("kept")} == set(ON_OBJECTS)
-
-
-def test_what_a_thread_would_lose_is_not_kept() -> None:
-    """Two lists for the idle runs of one plan: what is kept in the second is not found in the first."""
-    assert "runtime/plan.py:_idle" not in uses("kept")
 
 
 def test_no_property_has_a_lock_that_a_fork_could_leave_held() -> None:

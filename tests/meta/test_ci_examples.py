@@ -52,7 +52,7 @@ def test_the_script_names_what_failed_and_goes_on(project: Path) -> None:
 
 
 def test_the_workflow_asks_for_products_and_extras_that_exist() -> None:
-    from aclnn.base.product import find
+    from aclnn.base.device import find
 
     job = workflow()["jobs"]["test"]
     assert job["strategy"]["matrix"]["product"] == list(PRODUCTS)

@@ -31,10 +31,9 @@ from tests.meta.pages import (
 
 DOCS = ROOT / "docs"
 PAGES = sorted(str(p.relative_to(DOCS / "en")) for p in (DOCS / "en").rglob("*.md"))
-FAMILIES = [family for family in ops.FAMILIES if not family.endswith("_forward")]
 EXAMPLES = [
     *sorted((ROOT / "examples" / "python").glob("*.py")),
-    *((ROOT / "examples/torch" / f"{f}.py") for f in FAMILIES),
+    *((ROOT / "examples/torch" / f"{f}.py") for f in ops.FAMILIES),
 ]
 OPERATOR_HEADINGS = {
     "en": [
@@ -93,7 +92,20 @@ def test_the_house_is_drawn_as_it_stands(lang: str) -> None:
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("family", FAMILIES)
+def test_every_file_that_the_architecture_names_is_there(lang: str) -> None:
+    text = page(lang, "architecture.md")
+    rows = re.findall(r"^\| [^|]+ \| `(\w+/[\w/.]+\.\w+)` \|$", text, re.MULTILINE)
+    assert len(rows) >= 20
+    named = {
+        *rows,
+        *(f"src/aclnn/{place}" for place in re.findall(r"`((?!src/|tests/)\w+/[\w/]+\.(?:py|txt|md))`", text)),
+    }
+    assert [place for place in sorted(named) if not (ROOT / place).exists()] == []
+    assert "src/aclnn/contract/check.py" in named
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("family", ops.FAMILIES)
 def test_an_operator_page_has_the_fixed_headings(family: str, lang: str) -> None:
     assert [h.text for h in headings(page(lang, f"ops/{family}.md")) if h.level == 2] == OPERATOR_HEADINGS[lang]
 
@@ -101,7 +113,7 @@ def test_an_operator_page_has_the_fixed_headings(family: str, lang: str) -> None
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("op", ops.all_ops(), ids=str)
 def test_every_operator_is_documented(op: Op, lang: str) -> None:
-    text = page(lang, f"ops/{ops.family_of(op).removesuffix('_forward')}.md")
+    text = page(lang, f"ops/{ops.family_of(op)}.md")
     for part in ("prototype", "arguments", "rules"):
         assert f"<!-- {part} {op.name}: written by make gen -->" in text
 
@@ -235,7 +247,7 @@ def test_code_of_the_pages_pastes_from_raw_markdown() -> None:
 def test_every_word_of_a_plot_that_people_read_has_its_chinese() -> None:
     known = set(re.findall(r'^    "(.*?)": "', read(DOCS / "conf.py"), re.MULTILINE))
     said = re.compile(r"[a-z]{3,}(?: [a-z']+)+")  # sentences; names of operators and shapes have no blanks like these
-    for plot in (ROOT / "benchmarks" / "results").glob("*.svg"):
+    for plot in (ROOT / "benchmarks" / "results").rglob("*.svg"):
         for text in re.findall(r"(?<=>)[^<>]+(?=</text>)", read(plot)):
             left = text
             for word in known:

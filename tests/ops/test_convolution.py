@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import aclnn
 from aclnn.base.adopt import to_torch
+from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.format import Format
-from aclnn.base.product import CPU
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
 from aclnn.ops.convolution import convolution_backward_case
@@ -63,7 +63,7 @@ def sizes(draw: st.DrawFn, largest: int = 3, four: bool = False) -> Sizes:
 
 
 def double(sizes: Sizes) -> Case:
-    return convolution_backward_case(**sizes, dtype=FLOAT64, product=CPU)
+    return convolution_backward_case(**sizes, dtype=FLOAT64, device=CPU)
 
 
 def mixed(case: Case, dtypes: tuple[DType, DType, DType], grad_weight: DType) -> Case:

@@ -1,6 +1,6 @@
 """Every row of the documented rule tables, typed by hand: a rule that is lost, moved or given another code shows here.
 
-`test_every_rule` asks each rule of a contract for its failing case; it cannot miss a rule that is not there.
+`tests/every/test_rules.py` asks each rule of a contract for its failing case; it cannot miss a rule that is not there.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import aclnn
+from aclnn.base.device import CPU, find
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, DType, by_name
 from aclnn.base.format import Format
-from aclnn.base.product import CPU, find
 from aclnn.base.scalar import scalar
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.cases import Case, fill
@@ -57,7 +57,7 @@ def nulls(case: Case, *names: str) -> list[Row]:
 
 def each_tensor(case: Case) -> list[Row]:
     """What is documented of every tensor, and of the first of every list: dtype, rank, format, view."""
-    rows: list[Row] = [(case.but(product=find("310B")), INVALID, "product Atlas 200I/500 A2 does not support")]
+    rows: list[Row] = [(case.but(device=find("310B")), INVALID, "product Atlas 200I/500 A2 does not support")]
     for arg in case.op.tensors:
         value = case.values[arg.name]
         is_one = isinstance(value, TensorSpec)
@@ -84,8 +84,8 @@ def elu() -> list[Row]:
         *nulls(good, "gradOutput", "alpha", "scale", "inputScale", "selfOrResult", "gradInput"),
         *each_tensor(good),
         (good.but(**doubles), INVALID, "gradOutput has dtype float64; on Atlas A2"),
-        (good.but(product=find("310P"), **brain), INVALID, "gradOutput has dtype bfloat16; on Atlas inference"),
-        (good.but(product=find("910"), **brain), INVALID, "gradOutput has dtype bfloat16; on Atlas training"),
+        (good.but(device=find("310P"), **brain), INVALID, "gradOutput has dtype bfloat16; on Atlas inference"),
+        (good.but(device=find("910"), **brain), INVALID, "gradOutput has dtype bfloat16; on Atlas training"),
         (good.but(**as_type(good, FLOAT16, "selfOrResult")), INVALID, "selfOrResult has dtype float16 but gradOutput"),
         *(
             (good.but(**{n: scalar(1j)}), INVALID, f"{n} has dtype complex128")
@@ -108,7 +108,7 @@ def convolution() -> list[Row]:
     return [
         *nulls(good, "gradOutput", "input", "weight", "stride", "padding", "dilation", "outputPadding", "outputMask"),
         *nulls(good, "biasSizes", "gradInput", "gradWeight", "gradBias"),
-        (good.but(product=find("950")), INVALID, "product Ascend 950 does not support"),
+        (good.but(device=find("950")), INVALID, "product Ascend 950 does not support"),
         *each_tensor(good),
         (good.but(outputMask=(True, True)), INVALID, "outputMask has 2 elements but must have 3"),
         (good.but(**as_type(good, FLOAT64, "gradWeight")), INVALID, "gradWeight has dtype float64"),
@@ -236,7 +236,7 @@ def conv_tbc() -> list[Row]:
         (good.but(gradWeight=f32(3, 4, 3)), INVALID, "gradWeight has shape [3, 4, 3] but weight has shape [3, 3, 4]"),
         (good.but(gradBias=f32(3)), INVALID, "gradBias has shape [3] but bias has shape [4]"),
         (good.but(pad=-1), INVALID, "pad is -1; it must be ≥ 0"),
-        (good.but(product=CPU, pad=-1), INVALID, "pad is -1; it must be ≥ 0"),
+        (good.but(device=CPU, pad=-1), INVALID, "pad is -1; it must be ≥ 0"),
         (make(pad=256), INVALID, "pad is 256; it must be 0..255"),
         (good.but(cubeMathType=4), INVALID, "cubeMathType is 4; it must be 0, 1, 2 or 3"),
         (half.but(cubeMathType=3), INVALID, "cubeMathType is 3; it must be 0, 1 or 2"),

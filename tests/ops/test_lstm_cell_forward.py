@@ -8,28 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aclnn
-from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
-from aclnn.base.product import CPU
-from aclnn.contract.cases import Case
-from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_case
-from tests.harness import assert_sound
-from tests.strategies import strided
 
 ENGINES = ["auto", "numpy", "reference"]
-CASES = st.builds(
-    thnn_fused_lstm_cell_case,
-    st.integers(0, 5),
-    st.integers(0, 6),
-    st.booleans(),
-    st.sampled_from([FLOAT32, FLOAT16, BFLOAT16]),
-    st.just(CPU),
-).flatmap(strided)
-
-
-@settings(max_examples=200)
-@given(CASES, st.sampled_from(ENGINES))
-def test_any_size_stride_and_dtype_is_sound(case: Case, engine: str) -> None:
-    assert_sound(case, engine)
 
 
 @pytest.mark.torch

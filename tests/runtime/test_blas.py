@@ -28,6 +28,21 @@ def test_one_thread_and_then_as_before(switch: blas._Switch) -> None:
         switch.set(before)
 
 
+def test_of_two_that_overlap_the_last_one_puts_it_back(switch: blas._Switch) -> None:
+    before = switch.get()
+    switch.set(2)
+    try:
+        first, second = blas.one_thread(), blas.one_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert switch.get() == 1
+        second.__exit__(None, None, None)
+        assert switch.get() == 2
+    finally:
+        switch.set(before)
+
+
 def _fail(switch: blas._Switch) -> None:
     with blas.one_thread():
         assert switch.get() == 1

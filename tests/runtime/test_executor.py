@@ -16,8 +16,9 @@ from aclnn import ops
 from aclnn.contract.call import Call
 from aclnn.kernels.registry import Prepared
 from aclnn.kernels.strides import LINE
+from aclnn.runtime.call_cache import CachedCall, CallCache
 from aclnn.runtime.executor import LARGE, Executor
-from aclnn.runtime.plan import Plan, PlanCache, make_plan
+from aclnn.runtime.plan import Plan, make_plan
 
 X = np.array([-2, -1, 0, 1], np.float32)
 ONES = (1.0, 1.0, 1.0)
@@ -121,7 +122,7 @@ def needing_workspace(size: int, seen: list[int]) -> Executor:
     """An executor of a kernel that wants scratch, whatever kernels are installed."""
     values = dict(plan().plan.call.values)
     prepared = Prepared(lambda: lambda workspace, *tensors: seen.append(workspace.size), size)
-    made = Plan(ops.find("elu_backward"), Call(values, plan().plan.call.product), "test", (), prepared)
+    made = Plan(ops.find("elu_backward"), Call(values, plan().plan.call.device), "test", (), prepared)
     return Executor(made, [X, X, np.empty(4, np.float32)])
 
 
@@ -177,7 +178,7 @@ def test_plans_are_cached_by_signature_and_the_cache_is_bounded() -> None:
     aclnn.elu_backward(X, 1.0, -0.0, 1.0, True, X)
     aclnn.elu_backward(X, 1.0, 0.0, 1.0, True, X)
     assert aclnn.cache_info().size == 3
-    small = PlanCache(limit=2)
+    small = CallCache(most_calls=2)
     for key in "abcb":
         small.get(key, lambda: plan().plan)
     assert small.info().size == 2
@@ -231,7 +232,7 @@ def test_each_thread_has_its_own_context() -> None:
 def test_make_plan_raises_the_first_broken_rule() -> None:
     values = {**plan().plan.call.values, "gradInput": None}
     with pytest.raises(aclnn.AclnnError, match="gradInput is null"):
-        make_plan(ops.find("elu_backward"), Call(values, plan().plan.call.product), "auto", 1)
+        make_plan(ops.find("elu_backward"), Call(values, plan().plan.call.device), "auto", 1)
 
 
 def test_nothing_is_logged_by_an_ordinary_call(caplog: pytest.LogCaptureFixture) -> None:
@@ -278,7 +279,7 @@ def test_a_kernel_that_cannot_make_its_run_is_a_code() -> None:
 
     made = plan().plan
     broken = Plan(made.op, made.call, "test", (), Prepared(fail))
-    for attempt in (lambda: broken.run(None, X, X, X), lambda: Executor(broken, [X, X, X])):
+    for attempt in (lambda: CachedCall(broken).run(None, X, X, X), lambda: Executor(broken, [X, X, X])):
         with pytest.raises(aclnn.AclnnError, match="kernel test failed with OSError") as refused:
             attempt()
         assert refused.value.code == 561000

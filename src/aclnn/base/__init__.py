@@ -1,1 +1,1 @@
-"""The nouns everything else speaks in: status, dtype, format, product, tensor, tolerance."""
+"""The nouns everything else speaks in: status, dtype, format, device, tensor, tolerance."""

@@ -61,27 +61,27 @@ class Once(Generic[Key, Made]):
     """
 
     def __init__(self) -> None:
-        self._made: dict[Key, Made] = {}
+        self.made: dict[Key, Made] = {}
         self._locks: dict[tuple[int, Key], Any] = {}  # a child has its own
 
     def get(self, key: Key, make: Callable[[], Made]) -> Made:
         try:
-            return self._made[key]
+            return self.made[key]
         except KeyError:
             pass
         with _maker(), self._locks.setdefault((_forks, key), threading.RLock()):
-            if key not in self._made:
+            if key not in self.made:
                 made = make()
-                self._made.setdefault(key, made)  # the handler of a signal may have been faster
-            return self._made[key]
+                self.made.setdefault(key, made)  # the handler of a signal may have been faster
+            return self.made[key]
 
     def __iter__(self) -> Iterator[Key]:
         """The keys of what was made."""
-        return iter(list(self._made))
+        return iter(list(self.made))
 
     def clear(self) -> None:
         """Forgets what was made."""
-        self._made.clear()
+        self.made.clear()
 
 
 class once(Generic[Made]):  # noqa: N801
@@ -92,7 +92,10 @@ class once(Generic[Made]):  # noqa: N801
         self._made: Once[None, Made] = Once()
 
     def __call__(self) -> Made:
-        return self._made.get(None, self.__wrapped__)
+        try:
+            return self._made.made[None]  # as get has it, a call less: kernels ask several times in a run
+        except KeyError:
+            return self._made.get(None, self.__wrapped__)
 
     def cache_clear(self) -> None:
         self._made.clear()

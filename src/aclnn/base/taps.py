@@ -27,7 +27,7 @@ def padding_ends(padding: Sequence[int], axes: int) -> tuple[tuple[int, int], ..
     return tuple((p, p) for p in padding)
 
 
-def meetings(
+def tap_ranges(
     outputs: Sequence[int],
     inputs: Sequence[int],
     kernel: Sequence[int],
@@ -41,7 +41,7 @@ def meetings(
     Output u meets input u·stride − padding + tap·dilation; in a transposed convolution input u meets that output.
     Positions that meet nothing but padding are left out.
 
-    >>> meetings([3], [3], [2], [1], [1], [1])
+    >>> tap_ranges([3], [3], [2], [1], [1], [1])
     (((slice(1, 3, None), slice(0, 2, 1)), (slice(0, 3, None), slice(0, 3, 1))),)
     """
     if max(kernel, default=0) > MOST_TAPS:
@@ -50,13 +50,13 @@ def meetings(
     found = []
     for out, in_, k, s, p, d in zip(outputs, inputs, kernel, stride, fronts, dilation, strict=True):
         if transposed:
-            found.append(tuple(_meeting(in_, out, s, q * d - p)[::-1] for q in range(k)))
+            found.append(tuple(_tap_range(in_, out, s, q * d - p)[::-1] for q in range(k)))
         else:
-            found.append(tuple(_meeting(out, in_, s, q * d - p) for q in range(k)))
+            found.append(tuple(_tap_range(out, in_, s, q * d - p) for q in range(k)))
     return tuple(found)
 
 
-def _meeting(narrow: int, wide: int, stride: int, shift: int) -> Pair:
+def _tap_range(narrow: int, wide: int, stride: int, shift: int) -> Pair:
     """The u in 0..narrow−1 for which u·stride + shift is in 0..wide−1, and those partners."""
     first = max(0, -(shift // stride))
     end = min(narrow, (wide - 1 - shift) // stride + 1)
@@ -66,7 +66,7 @@ def _meeting(narrow: int, wide: int, stride: int, shift: int) -> Pair:
 
 
 def every_tap(axes: Sequence[tuple[Pair, ...]]) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
-    """Every tap of several axes of `meetings`, with the indexes of the output and input positions that meet there.
+    """Every tap of several axes of `tap_ranges`, with the indexes of the output and input positions that meet there.
 
     The indexes take two axes before those of the positions as they are.
     """

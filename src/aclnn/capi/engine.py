@@ -22,12 +22,13 @@ from typing import Any, TypeVar
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, Status
 from aclnn.base.tensor import Placement, memory_at
-from aclnn.capi.native import native_call, runs_on_caller
+from aclnn.capi.native import native_call, run_by
 from aclnn.capi.signature import contracts_id, read_call
 from aclnn.kernels.registry import forgetters
 from aclnn.runtime import settings
+from aclnn.runtime.call_cache import CachedCall, call_cache
 from aclnn.runtime.executor import VERBOSE, check_addresses, check_values, check_workspace, no_memory, parameter, report
-from aclnn.runtime.plan import Plan, guarded, make_plan, plan_cache
+from aclnn.runtime.plan import Plan, guarded, make_plan
 
 COMPUTED = 0x61636C6E6E
 """What proves to the library that this engine answered."""
@@ -55,13 +56,13 @@ def start(contracts: str, close_doors: int, forget: int = 0) -> tuple[int, int] 
     return COMPUTED, ctypes.addressof(settings.ever_entered)
 
 
-def plan(signature: bytes) -> tuple[int, Planned, int, bool, int, bool] | Refusal:
-    """Phase 1: the planned call, its workspace, whether it is new, the address of its native call or 0, and whether any
-    thread may run it."""
+def plan(signature: bytes) -> tuple[int, Planned, int, bool, int, int] | Refusal:
+    """Phase 1: the planned call, its workspace, whether it is new, the address of its native call or 0, and by whom
+    it may be run."""
     return _answered(_plan, signature)
 
 
-def _plan(signature: bytes) -> tuple[int, Planned, int, bool, int, bool]:
+def _plan(signature: bytes) -> tuple[int, Planned, int, bool, int, int]:
     began = time.perf_counter()
     product, engine, threads = settings.current_product(), settings.current_engine(), settings.current_threads()
     is_new = False
@@ -71,10 +72,11 @@ def _plan(signature: bytes) -> tuple[int, Planned, int, bool, int, bool]:
         is_new = True
         return make_plan(*read_call(signature, product), engine, threads)
 
-    made = plan_cache.get((product, engine, threads, signature), make)
-    planned = Planned(made, (time.perf_counter() - began) * 1e6)
+    cached = call_cache.get((product, engine, threads, signature), make)
+    planned = Planned(cached, (time.perf_counter() - began) * 1e6)
     native = planned.native.address if planned.native is not None else 0
-    return COMPUTED, planned, made.workspace_size, is_new, native, runs_on_caller(made, planned.native)
+    by = run_by(cached.plan, planned.native)
+    return COMPUTED, planned, cached.plan.workspace_size, is_new, native, int(by)
 
 
 def own(planned: Planned) -> tuple[int, OwnRun] | Refusal:
@@ -104,11 +106,11 @@ def _answered(work: Callable[[Given], Answer], given: Given) -> Answer | Refusal
 class Planned:
     """A plan that runs on addresses."""
 
-    __slots__ = ("_bound", "_plan_us", "native", "plan")
+    __slots__ = ("_bound", "_cached", "_plan_us", "native", "plan")
 
-    def __init__(self, plan: Plan, plan_us: float):
-        self.plan = plan
-        self.native = native_call(plan, self._bind)
+    def __init__(self, cached: CachedCall, plan_us: float):
+        self._cached, self.plan = cached, cached.plan
+        self.native = native_call(self.plan, self._bind)
         self._plan_us = plan_us
         self._bound: dict[bytes, list[Any]] = {}
 
@@ -120,7 +122,7 @@ class Planned:
         return COMPUTED
 
     def run(self, addresses: bytes) -> int:
-        return self.run_with(self.plan.run, addresses)
+        return self.run_with(self._cached.run, addresses)
 
     def run_with(self, run: Callable[..., None], addresses: bytes) -> int:
         given = self._bound.get(addresses)

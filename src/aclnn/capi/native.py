@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
 
 from aclnn.base.status import AclnnError
@@ -80,7 +81,21 @@ def _slots(works: list[Work], first: list[int], second: list[int]) -> list[tuple
     return slots
 
 
-def runs_on_caller(plan: Plan, native: NativeCall | None) -> bool:
-    """Whether a run wakes no threads: whoever waits for it may as well do it. A team of threads belongs to the thread
-    that woke it first, and a second team beside it would slow both."""
-    return plan.kernel in ("numpy", "nothing to compute") if native is None else native.threads == 1
+class By(IntEnum):
+    """Who may run a plan, as engine.h has it."""
+
+    WORKER = 0
+    ANYONE = 1
+    BRINGER = 2
+
+
+SHORT = 4096  # elements of output: fewer are computed sooner than queued and taken from the queue
+
+
+def run_by(plan: Plan, native: NativeCall | None) -> By:
+    """A team of threads belongs to the thread that woke it first, and a second team beside it would slow both: a run
+    that wakes any is the worker's. Whoever waits for another may as well do it."""
+    if native is None:
+        return By.ANYONE if plan.kernel in ("numpy", "nothing to compute") else By.WORKER
+    written = sum(spec.size for arg in plan.outputs for spec in plan.call.specs(arg.name))
+    return By.WORKER if native.threads > 1 else By.BRINGER if written <= SHORT else By.ANYONE

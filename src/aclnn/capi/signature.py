@@ -13,8 +13,8 @@ import numpy as np
 from aclnn import ops
 from aclnn.base import dtype as dtypes
 from aclnn.base import format as formats
+from aclnn.base.device import Device
 from aclnn.base.dtype import DType
-from aclnn.base.product import Product
 from aclnn.base.scalar import Scalar, scalar
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
@@ -22,7 +22,7 @@ from aclnn.contract.model import Arg, Op
 
 _NULL = -1
 _OPEN_STORAGE = -1
-_BORDER = 2  # grows with what the functions of engine.py take and answer
+_BORDER = 3  # grows with what the functions of engine.py take and answer
 
 
 def contracts_id() -> str:
@@ -32,12 +32,12 @@ def contracts_id() -> str:
     return f"{zlib.crc32(f'{_BORDER} {table}'.encode()):08x}"
 
 
-def read_call(signature: bytes, product: Product) -> tuple[Op, Call]:
+def read_call(signature: bytes, device: Device) -> tuple[Op, Call]:
     """The operator and its call: the operator's number, then every argument in contract order."""
     words = _Words(signature)
     op = ops.all_ops()[words.one()]
     values = {arg.name: words.argument(arg) for arg in op.args}
-    return op, Call({**values, **(op.rows.in_steps(values) if op.rows else {})}, product)
+    return op, Call({**values, **(op.rows.in_steps(values) if op.rows else {})}, device)
 
 
 class _Words:

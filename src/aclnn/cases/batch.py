@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
+from aclnn.base.device import DEFAULT
 from aclnn.base.files import whole_file
-from aclnn.base.product import DEFAULT
 from aclnn.base.status import invalid
 from aclnn.base.text import cell
 from aclnn.cases.draw import whole_number

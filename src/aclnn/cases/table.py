@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from aclnn import ops
+from aclnn.base import device as devices
 from aclnn.base import dtype as dtypes
-from aclnn.base import product as products
-from aclnn.base.product import Product
+from aclnn.base.device import Device
 from aclnn.base.status import AclnnError, invalid, reason
 from aclnn.base.tensor import TensorSpec
 from aclnn.base.text import visible
@@ -44,7 +44,7 @@ class Row:
     @property
     def key(self) -> str:
         """What tells this row from others, whatever line it stands on: it is the same work if the cells are."""
-        return hashlib.sha256(repr((self.cells, self.case.product.key)).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr((self.cells, self.case.device.key)).encode()).hexdigest()[:16]
 
     @property
     def dtype(self) -> str:
@@ -52,12 +52,12 @@ class Row:
         return first.dtype.name
 
 
-def read_table(path: Path, product: Product) -> list[Row]:
+def read_table(path: Path, device: Device) -> list[Row]:
     """The rows of a CSV file; what is wrong in one is said with its line number."""
     rows = []
     for line, fields in _fields(gate.lines(path), path):
         try:
-            rows.append(_row(line, fields, product))
+            rows.append(_row(line, fields, device))
         except AclnnError as error:
             raise invalid(f"{path}, line {line}: {error.message}") from None
     if not rows:
@@ -91,18 +91,18 @@ def _cells(lines: list[tuple[int, str]], path: Path) -> Iterator[tuple[int, list
         raise invalid(f"{path} is no table: {error}.") from None
 
 
-def _row(line: int, fields: dict[str, str], product: Product) -> Row:
+def _row(line: int, fields: dict[str, str], device: Device) -> Row:
     op = ops.find(fields["op"])
     sizes = dict(_assignments(fields.get("sizes", "")))
     if fields.get("dtype"):
         sizes["dtype"] = fields["dtype"]
     if fields.get("product"):
-        product = products.find(fields["product"])
+        device = devices.find(fields["product"])
     maker = ops.case_maker(op)
     known = inspect.signature(maker, eval_str=True).parameters
     arguments = {name: _value(name, text, known) for name, text in sizes.items()}
     try:
-        case = maker(**arguments, product=product)
+        case = maker(**arguments, device=device)
     except AclnnError:
         raise
     except Exception as error:  # a maker that is fed garbage may raise anything
@@ -142,8 +142,8 @@ def _assignments(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _value(name: str, text: str, known: Any) -> Any:
-    if name not in known or name == "product":
-        choices = ", ".join(k for k in known if k != "product")
+    if name not in known or name == "device":
+        choices = ", ".join(k for k in known if k != "device")
         raise invalid(f"there is no size {name!r}; choose among {choices}.")
     if name == "dtype":
         return _dtype(text)

@@ -95,7 +95,7 @@ def judge_saved(path: Path, case: Case) -> list[Judged] | None:
 
 
 def _same_call(op: Op, call: Call, case: Case) -> bool:
-    if op is not case.op or call.product is not case.product:
+    if op is not case.op or call.device is not case.device:
         return False
     tensors = all(_kinds(call, a.name) == _kinds(case.call, a.name) for a in op.tensors)
     return tensors and all(call[a.name] == case.values[a.name] for a in op.args if not a.is_tensor)

@@ -8,7 +8,7 @@ import typer
 
 from aclnn import ops
 from aclnn.base import language
-from aclnn.base.product import PRODUCTS
+from aclnn.base.device import DEVICES
 from aclnn.base.status import AclnnError
 from aclnn.golden.judge.standards import STANDARDS
 from aclnn.runtime.settings import ENGINES
@@ -23,7 +23,7 @@ def operator_names(begun: str) -> list[str]:
 
 
 def product_names(begun: str) -> list[str]:
-    return _beginning([product.key for product in PRODUCTS], begun)
+    return _beginning([product.key for product in DEVICES], begun)
 
 
 def standard_names(begun: str) -> list[str]:

@@ -162,7 +162,7 @@ def _counts(results: list[Result]) -> str:
 
 def _example(op: Op, seed: int) -> dict[str, Any]:
     """A small call with random data, as tests use it."""
-    case = ops.case_maker(op)(product=settings.current_product())
+    case = ops.case_maker(op)(device=settings.current_product())
     values = {**case.values, **views(fill(case, seed), op)}
     return {a.name: values[a.name] for a in op.inputs if a.python != HIDDEN}
 

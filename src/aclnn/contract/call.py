@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aclnn.base.product import Product
+from aclnn.base.device import Device
 from aclnn.base.scalar import Scalar
 from aclnn.base.tensor import TensorSpec
 
@@ -16,10 +16,10 @@ Value = TensorSpec | SpecList | Scalar | tuple[int, ...] | tuple[bool, ...] | bo
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """The values of one call by vendor name, and the product it is checked against."""
+    """The values of one call by vendor name, and the device it is checked against."""
 
     values: Mapping[str, Any]
-    product: Product
+    device: Device
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.base.device import DEFAULT, Device
 from aclnn.base.geometry import Array
-from aclnn.base.product import DEFAULT, Product
 from aclnn.base.tensor import Tensor, TensorSpec
 from aclnn.contract.call import Call, Value
 from aclnn.contract.model import Arg, Op
@@ -21,14 +21,14 @@ class Case:
 
     op: Op
     values: Mapping[str, Any]
-    product: Product = DEFAULT
+    device: Device = DEFAULT
     note: str = field(default="", compare=False)
     data: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Contents that matter (batchSizes): arrays, or functions of a shape and a generator."""
 
     @property
     def call(self) -> Call:
-        return Call(self.values, self.product)
+        return Call(self.values, self.device)
 
     def in_steps(self) -> Case:
         """The same case, what comes as rows as the contract knows it."""
@@ -38,9 +38,9 @@ class Case:
             else replace(self, values={**self.values, **self.op.rows.in_steps(self.values)})
         )
 
-    def but(self, note: str = "", /, product: Product | None = None, **changed: Value) -> Case:
+    def but(self, note: str = "", /, device: Device | None = None, **changed: Value) -> Case:
         """The same case with some values changed."""
-        return replace(self, values={**self.values, **changed}, note=note, product=product or self.product)
+        return replace(self, values={**self.values, **changed}, note=note, device=device or self.device)
 
 
 def fill(case: Case, seed: int = 0) -> dict[str, Any]:

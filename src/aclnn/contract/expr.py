@@ -311,7 +311,7 @@ class Limited(Expr):
     """Whether the product has the hardware's limits (all but `cpu`)."""
 
     def value(self, call: Call) -> bool:
-        return call.product.limited
+        return call.device.limited
 
     def text(self, lang: str) -> str:
         return "the product is an NPU" if lang == "en" else "产品为NPU"

@@ -61,7 +61,7 @@ class Arg:
     updated: bool = False  # an output that the caller fills: its old values are read, it is an input too
     optional: bool = False  # may be null
     when: Expr | None = None  # takes part only when this holds: not validated, read or written otherwise
-    dtypes: tuple[DType, ...] = ()  # empty: those the product takes for the family
+    dtypes: tuple[DType, ...] = ()  # empty: those the device takes for the family
     dtype_like: str | Promoted | None = None  # the dtype is that of this argument …
     dtype_free: bool = False  # … or, free, only by default
     round_through: str = ""  # an output is rounded to the dtype of this argument before its own
@@ -172,7 +172,7 @@ class Op:
     """One operator: the table everything else is derived from."""
 
     name: str  # aclnnEluBackward
-    family: str  # Elu: the row of the product table
+    family: str  # Elu: its row in the table of base/device.py
     en: str
     zh: str
     args: tuple[Arg, ...]

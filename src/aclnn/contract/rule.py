@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, ClassVar
 
+from aclnn.base.device import Device
 from aclnn.base.once import kept
-from aclnn.base.product import Product
 from aclnn.base.status import Status
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr
@@ -109,7 +109,7 @@ class Rule:
 
 def say(value: Any, lang: str) -> str:
     """A value in the words of a message."""
-    if isinstance(value, (Expr, Choice, Range, Product)):
+    if isinstance(value, (Expr, Choice, Range, Device)):
         return value.text(lang)
     if isinstance(value, tuple):
         return "[" + ", ".join(say(v, lang) for v in value) + "]"

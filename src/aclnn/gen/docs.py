@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from aclnn import ops
-from aclnn.base.product import PRODUCTS
+from aclnn.base.device import DEVICES
 from aclnn.base.status import Status
 from aclnn.contract.model import Op
 from aclnn.contract.rule import Rule, Stage
@@ -55,7 +55,7 @@ def _read(page: Path) -> str:
 def _operators(nothing: str, lang: str) -> str:
     """Every operator, linked to the page of its family, which is beside the page with this table."""
     head, rows = tables.operators(lang)
-    pages = [ops.family_of(op).removesuffix("_forward") for op in ops.all_ops()]
+    pages = [ops.family_of(op) for op in ops.all_ops()]
     return markdown((head, [(f"[{row[0]}]({page}.md)", *row[1:]) for row, page in zip(rows, pages, strict=True)]))
 
 
@@ -105,7 +105,8 @@ def _joined(names: list[str], lang: str, rule: Rule) -> str:
 def _decisions(labels: str, lang: str) -> str:
     """The rows of the page of decisions that are about these operators."""
     wanted = set(_split(labels))
-    rows = [_cells(line) for line in _read(DOCS / lang / "decisions.md").splitlines() if line.startswith("|")]
+    first_table = _read(DOCS / lang / "decisions.md").partition("\n## ")[0]
+    rows = [_cells(line) for line in first_table.splitlines() if line.startswith("|")]
     found = [row[1:] for row in rows[2:] if wanted & set(_split(row[0]))]
     if not found:
         raise ValueError(f"no decision is about {labels}")
@@ -139,7 +140,7 @@ def _codes(lang: str) -> Table:
 
 def _products(lang: str) -> Table:
     head = {"en": ("product", "short", "soc name"), "zh": ("产品", "简称", "SoC名称")}[lang]
-    return head, [(p.text(lang), f"`{p.key}`", f"`{p.soc}`") for p in PRODUCTS]
+    return head, [(p.text(lang), f"`{p.key}`", f"`{p.soc}`") for p in DEVICES]
 
 
 def _standards(lang: str) -> Table:

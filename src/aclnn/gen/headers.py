@@ -8,8 +8,8 @@ from pathlib import Path
 
 from aclnn import ops
 from aclnn.base import dtype as dtypes
+from aclnn.base.device import DEFAULT, DEVICES
 from aclnn.base.format import Format
-from aclnn.base.product import DEFAULT, PRODUCTS
 from aclnn.base.status import Status
 from aclnn.capi import functions
 from aclnn.contract.model import Arg, Op
@@ -89,7 +89,7 @@ def _enum(name: str, members: list[tuple[str, int]]) -> str:
 def dtype_tables() -> str:
     """What C++ needs to know about types and products without asking Python."""
     sizes = "".join(f"    case {d.number}: return {d.whole_bytes};\n" for d in dtypes.ALL if d.whole_bytes)
-    aliases = dict.fromkeys((alias.lower(), p.soc) for p in PRODUCTS for alias in (p.key, p.name, p.soc))
+    aliases = dict.fromkeys((alias.lower(), p.soc) for p in DEVICES for alias in (p.key, p.name, p.soc))
     products = "".join(f'      {{"{alias}", "{soc}"}},\n' for alias, soc in aliases)
     return f"""{_WRITTEN}#pragma once
 

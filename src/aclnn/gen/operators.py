@@ -21,6 +21,8 @@ _TYPES = {
 
 _HEAD = '''"""The public operators. Written by `make gen` from the contracts; do not edit."""
 
+# mypy: disable-error-code="no-any-return"
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -28,8 +30,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from aclnn.base.product import Product
-from aclnn.runtime.again import LONG_WAY, attempt
+from aclnn.base.device import Device
 from aclnn.runtime.executor import Executor
 from aclnn.runtime.operator import Operator
 
@@ -47,15 +48,13 @@ def render() -> str:
 
 
 def _operator(op: Op) -> str:
-    class_name = "_" + op.name.removeprefix("aclnn")
+    class_name = op.name.replace("aclnn", "_Aclnn")
     shown = [a for a in op.inputs if a.python != HIDDEN]
-    parameters = _parameters(shown)
-    given = "{" + ", ".join(f'"{a.name}": {a.snake}' for a in shown) + "}"
     outputs = [_type(a) + (" | None" if a.when is not None else "") for a in op.outputs]
     result = outputs[0] if len(outputs) == 1 else f"tuple[{', '.join(outputs)}]"
     out = "out: Any = None, " if op.fresh else ""
-    long = f"self._call({given}, {'out' if out else None}, product, engine"
-    common = "product: str | Product | None = None, engine: str | None = None"
+    parameters = f"self, {_parameters(shown)}{out}product: str | Device | None = None, engine: str | None = None"
+    given = f"{_given(shown, True)}, {_given(shown, False)}, {'out' if out else None}, product, engine"
     return f'''
 
 class {class_name}(Operator):
@@ -64,27 +63,22 @@ class {class_name}(Operator):
     {_arguments(shown)}
     """
 
-    def __call__(self, {parameters}{out}{common}) -> {result}:
-        {_short_way(op, shown, result, long)}
-        return result
+    def __call__({parameters}) -> {result}:
+        return self._apply({given})
 
-    def plan(self, {parameters}{out}{common}, repeatable: bool = False) -> Executor:
+    def plan({parameters}, repeatable: bool = False) -> Executor:
         """Phase 1: checks the call, chooses a kernel, and returns the executor that runs it."""
-        return self._plan({given}, {"out" if out else None}, product, engine, repeatable)
+        return self._prepare({given}, repeatable)
 
 
 {op.python} = {class_name}("{op.name}")
 '''
 
 
-def _short_way(op: Op, shown: list[Arg], result: str, long: str) -> str:
-    """The lines that find the result: by way of runtime/again.py for operators with fresh outputs."""
-    if len(op.fresh) < len(op.outputs):
-        return f"result: {result} = {long})"
-    tensors = "".join(f"{a.snake}, " for a in shown if a.is_tensor)
-    attributes = "".join(f"{a.snake}, " for a in shown if not a.is_tensor)
-    plain = f"attempt(self.op, ({tensors}), ({attributes})) if out is product is engine is None else LONG_WAY"
-    return f"done, seen = {plain}\n        result: {result} = seen if done else {long}, seen)"
+def _given(shown: list[Arg], tensors: bool) -> str:
+    """The arguments that are tensors, or those that are not, as a tuple."""
+    names = [a.snake for a in shown if a.is_tensor == tensors]
+    return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
 
 
 def _parameters(shown: list[Arg]) -> str:

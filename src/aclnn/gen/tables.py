@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 
 from aclnn import ops
-from aclnn.base.product import FAMILIES, PRODUCTS
+from aclnn.base.device import DEVICES, FAMILIES
 from aclnn.contract.expr import Attr, Const
 from aclnn.contract.model import HIDDEN, Arg, Op
 from aclnn.contract.rule import Rule, Stage, say
@@ -79,7 +79,7 @@ def _is_plain(rule: Rule) -> bool:
 
 
 def _dtypes(op: Op, arg: Arg) -> str:
-    widest = arg.dtypes or max((p.dtypes.get(op.family, ()) for p in PRODUCTS if p.limited), key=len)
+    widest = arg.dtypes or max((p.dtypes.get(op.family, ()) for p in DEVICES if p.limited), key=len)
     return ", ".join(d.acl_name for d in widest)
 
 
@@ -104,9 +104,9 @@ def support(lang: str) -> Table:
     short = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64"}
     none = {"en": "no", "zh": "不支持"}[lang]
     rows = []
-    for product in PRODUCTS:
-        taken = (" ".join(short[d.name] for d in product.dtypes.get(f, ())) or none for f in FAMILIES)
-        rows.append((product.text(lang), *taken))
+    for device in DEVICES:
+        taken = (" ".join(short[d.name] for d in device.dtypes.get(f, ())) or none for f in FAMILIES)
+        rows.append((device.text(lang), *taken))
     return (_PRODUCT_HEAD[lang], *FAMILIES), rows
 
 

@@ -26,7 +26,7 @@ def judge_output(
     report: OutputReport, pair: TargetPair, standard: Standard, row: str | None, case: LoadedCase | None
 ) -> None:
     if case is not None:
-        report.product, report.attributes = case.call.product.name, _attributes(case)
+        report.product, report.attributes = case.call.device.name, _attributes(case)
     places = map_of(case, report.output, pair.target.shape)
     report.dtype, report.shape, report.axes = pair.dtype.name, pair.target.shape, places.axes
     if "float" not in pair.dtype.name:

@@ -7,7 +7,7 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import cube_inputs
 from aclnn.base.sums import sum_rows
-from aclnn.base.taps import meetings
+from aclnn.base.taps import tap_ranges
 from aclnn.contract.call import Call
 from aclnn.kernels.registry import Run, numpy_kernel
 
@@ -16,7 +16,7 @@ from aclnn.kernels.registry import Run, numpy_kernel
 def conv_tbc_backward_numpy(call: Call) -> Run:
     """Two matrix products per tap, in float64 (see convolution.py): consecutive steps of all batches are one matrix."""
     steps, times, kernel = (call[name].shape[0] for name in ("self", "input", "weight"))
-    (taps,) = meetings((steps,), (times,), (kernel,), (1,), (call["pad"],), (1,))
+    (taps,) = tap_ranges((steps,), (times,), (kernel,), (1,), (call["pad"],), (1,))
     batch, cube_math_type = call["input"].shape[1], call["cubeMathType"]
 
     def run(
@@ -49,7 +49,7 @@ def conv_tbc_backward_numpy(call: Call) -> Run:
 def conv_tbc_numpy(call: Call) -> Run:
     """One matrix product per tap, in float64 (see convolution.py)."""
     steps, times, kernel = (call[name].shape[0] for name in ("output", "self", "weight"))
-    (taps,) = meetings((steps,), (times,), (kernel,), (1,), (call["pad"],), (1,))
+    (taps,) = tap_ranges((steps,), (times,), (kernel,), (1,), (call["pad"],), (1,))
     batch, cube_math_type = call["self"].shape[1], call["cubeMathType"]
 
     def run(workspace: Array | None, input: Array, weight: Array, bias: Array, output: Array) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import cube_inputs
-from aclnn.base.taps import Pair, every_tap, meetings, taps_first, taps_last
+from aclnn.base.taps import Pair, every_tap, tap_ranges, taps_first, taps_last
 from aclnn.contract.call import Call
 from aclnn.kernels.registry import Run, numpy_kernel
 
@@ -25,7 +25,7 @@ def convolution_backward_numpy(call: Call) -> Run:
     """
     groups, transposed, cube_math_type = call["groups"], call["transposed"], call["cubeMathType"]
     outputs, inputs, kernel = (call[name].shape[2:] for name in ("gradOutput", "input", "weight"))
-    axes = meetings(outputs, inputs, kernel, call["stride"], call["padding"], call["dilation"], transposed)
+    axes = tap_ranges(outputs, inputs, kernel, call["stride"], call["padding"], call["dilation"], transposed)
 
     def run(
         workspace: Array | None,

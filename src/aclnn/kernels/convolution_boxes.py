@@ -3,6 +3,10 @@
 A pass is a convolution with its own taps: the positions of its result, the stride with which it goes over the picture,
 and for every tap how far it is shifted. From the narrow side to the wide one, with a stride, there is a pass for every
 remainder of the stride: it has the taps that meet its positions, and goes over the picture step by step.
+
+Where a result has few channels, which would leave most lanes of a vector idle, neighbouring positions are joined to
+blocks: a pass then makes all positions of a block at once, as if they were channels. It has the shifts of all of them,
+and none of the taps where a position does not meet what is there.
 """
 
 from __future__ import annotations
@@ -27,18 +31,18 @@ Triple = tuple[int, int, int]
 class Axis(NamedTuple):
     """A pass along one axis."""
 
-    size: int  # positions of the result
+    size: int  # positions of the result, or blocks of them
     stride: int  # between the positions of the picture that they meet first
     before: int  # positions of padding before the picture; below 0: positions that are left out
-    taps: tuple[int, ...]
-    shifts: tuple[int, ...]  # of the taps, at least 0
-    start: int = 0  # the first position's place in the result, and the step to the next
+    shifts: tuple[int, ...]  # from where a position begins to what it meets, at least 0
+    taps: tuple[tuple[int | None, ...], ...]  # for every position of a block, the tap at each of the shifts
+    start: int = 0  # the first position's place in the result, and the step to the next, or to the next block
     step: int = 1
 
     def pads(self, picture: int) -> bool:
         """Whether positions meet something beyond a picture of this size."""
         last = (self.size - 1) * self.stride + max(self.shifts, default=0) - self.before
-        return bool(self.taps) and (self.before > 0 or last >= picture)
+        return bool(self.shifts) and (self.before > 0 or last >= picture)
 
     @property
     def reach(self) -> int:
@@ -49,18 +53,59 @@ class Axis(NamedTuple):
         return (positions - 1) * self.stride + self.reach + 1
 
 
-def onto_narrow(narrow: int, kernel: int, stride: int, before: int, dilation: int) -> Axis:
-    """Position u meets u·stride − before + tap·dilation."""
-    return Axis(narrow, stride, before, tuple(range(kernel)), tuple(q * dilation for q in range(kernel)))
+class Taps(NamedTuple):
+    """How the taps of a convolution lie along one axis, and the sizes of its two sides."""
+
+    kernel: int
+    stride: int
+    before: int
+    dilation: int
+    wide: int
+    narrow: int
+
+    def onto_narrow(self, block: int = 1) -> Iterator[Axis]:
+        """Position u meets u·stride − before + tap·dilation. What is left behind whole blocks is a smaller one."""
+        for start, size, together in _blocks(self.narrow, block):
+            first = start * self.stride - self.before
+            met = [
+                {first + r * self.stride + q * self.dilation: q for q in range(self.kernel)} for r in range(together)
+            ]
+            yield _axis(met, size, block * self.stride, start, block, self.wide)
+
+    def onto_wide(self, block: int = 1) -> Iterator[Axis]:
+        """Position i meets (i + before − tap·dilation) ÷ stride where that is whole. Blocks are multiples of the
+        stride; without, there is a pass for every remainder of i that meets anything."""
+        if block % self.stride:
+            remainders = {(q * self.dilation - self.before) % self.stride for q in range(self.kernel)}
+            for r in sorted(r for r in remainders if r < self.wide):
+                yield _axis([self._met_by(r)], -(-(self.wide - r) // self.stride), 1, r, self.stride, self.narrow)
+            return
+        for start, size, together in _blocks(self.wide, block):
+            met = [self._met_by(start + r) for r in range(together)]
+            yield _axis(met, size, block // self.stride, start, block, self.narrow)
+
+    def _met_by(self, i: int) -> dict[int, int]:
+        reached = {q: i + self.before - q * self.dilation for q in range(self.kernel)}
+        return {place // self.stride: q for q, place in reached.items() if place % self.stride == 0}
 
 
-def onto_wide(wide: int, kernel: int, stride: int, before: int, dilation: int) -> Iterator[Axis]:
-    """Position i meets (i + before − tap·dilation) ÷ stride where that is whole: a pass for every remainder of i."""
-    for r in range(min(stride, wide)):
-        taps = tuple(q for q in range(kernel) if (r + before - q * dilation) % stride == 0)
-        met = [(r + before - q * dilation) // stride for q in taps]
-        lowest = min(met, default=0)
-        yield Axis(-(-(wide - r) // stride), 1, -lowest, taps, tuple(u - lowest for u in met), r, stride)
+def _blocks(positions: int, block: int) -> Iterator[tuple[int, int, int]]:
+    """Whole blocks and what is left: where they start, how many there are, how many positions each has."""
+    whole, rest = divmod(positions, block)
+    if whole:
+        yield 0, whole, block
+    if rest:
+        yield whole * block, 1, rest
+
+
+def _axis(met: Sequence[dict[int, int]], size: int, stride: int, start: int, step: int, picture: int) -> Axis:
+    """The axis of a pass whose first block meets these places, by which taps; without those that never meet a picture
+    of this size."""
+    first = {place: max(0, -(place // stride)) for place in set().union(*met)}  # the block that meets something
+    places = sorted(p for p, block in first.items() if block < size and p + block * stride < picture)
+    lowest = min(places, default=0)
+    taps = tuple(tuple(by.get(place) for place in places) for by in met)
+    return Axis(size, stride, -lowest, tuple(place - lowest for place in places), taps, start, step)
 
 
 class Pass(NamedTuple):
@@ -69,8 +114,20 @@ class Pass(NamedTuple):
     axes: tuple[Axis, Axis, Axis]
 
     @property
-    def taps(self) -> list[tuple[int, ...]]:
-        return list(itertools.product(*(axis.taps for axis in self.axes)))
+    def taps(self) -> list[list[tuple[int | None, ...]]]:
+        """For every position of a block, the tap at each of the shifts; along an axis it may be none."""
+        blocks = itertools.product(*(axis.taps for axis in self.axes))
+        return [list(itertools.product(*by_axis)) for by_axis in blocks]
+
+    @property
+    def most_taps(self) -> int:
+        """How many a position meets, at most."""
+        return max(sum(None not in tap for tap in taps) for taps in self.taps)
+
+    @property
+    def block(self) -> int:
+        """The positions of a block."""
+        return math.prod(len(axis.taps) for axis in self.axes)
 
     @property
     def shifts(self) -> list[tuple[int, ...]]:
@@ -81,12 +138,19 @@ class Pass(NamedTuple):
         return tuple(axis.size for axis in self.axes)
 
 
-ONE = Axis(1, 1, 0, (0,), (0,))
+ONE = Axis(1, 1, 0, (0,), ((0,),))
 
 
-def passes(per_axis: Sequence[Sequence[Axis]]) -> list[Pass]:
+def passes(per_axis: Sequence[Sequence[Axis]], sizes: Sequence[int]) -> list[Pass]:
+    """All combinations of axes. Where some positions meet nothing, the first pass goes over all of them, without taps,
+    and the others write over what they meet."""
     missing = [[ONE]] * (3 - len(per_axis))
-    return [Pass((z, y, x)) for z, y, x in itertools.product(*missing, *per_axis)]
+    met = [[axis for axis in axes if axis.shifts] for axes in (*missing, *per_axis)]
+    found, whole = [Pass((z, y, x)) for z, y, x in itertools.product(*met)], (*[1] * len(missing), *sizes)
+    if all(sum(a.size * len(a.taps) for a in axes) == size for axes, size in zip(met, whole, strict=True)):
+        return found
+    z, y, x = (Axis(size, 1, 0, (), ((),)) for size in whole)
+    return [Pass((z, y, x)), *found]
 
 
 class Tensor(NamedTuple):
@@ -130,9 +194,10 @@ def lay_out(picture: Tensor, channels: int, over: Pass, box: Sequence[int], copi
 
 
 def _copied_steps(picture: Tensor, channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
-    """Strides of a copied box: channels last if they lie side by side in the picture, else before the axes."""
+    """Strides of a copied box: channels last if they lie side by side in the picture and fill a cache line, else before
+    the axes."""
     z, y, x = (axis.met(b) for axis, b in zip(over.axes, box[1:], strict=True))
-    if picture.steps[1] == 1 and picture.steps[4] != 1:
+    if picture.steps[1] == 1 and picture.steps[4] != 1 and channels >= LINE_ELEMENTS:
         position = spread(channels)
         return z * y * x * position, 1, y * x * position, x * position, position
     channel = spread(z * y * x)

@@ -8,7 +8,6 @@ same bits.
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -17,7 +16,8 @@ from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP, USE_FP16
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels import jit, onednn, sums
+from aclnn.kernels import jit, sums
+from aclnn.kernels.convolution_call import too_small
 from aclnn.kernels.direct_geometry import ROW, Channels, Dims, Memory, Table, Window, why_not
 from aclnn.kernels.entry import Entry
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
@@ -26,10 +26,6 @@ from aclnn.kernels.threads import Work, worth
 
 PER_THREAD = 65536  # products that pay for waking a thread
 MOST_SCRATCH = 64 * ROW  # elements of a slot
-FEW = 300_000  # products: below, numpy takes less than loading native code
-SMALL = (
-    256  # positions: below, oneDNN is ahead where it has kernels (float32, one channel, 3×3: 0.56 of torch, ours 0.73)
-)
 MOST_PAIRS = 16  # of a source and a target channel in a group: with more, matrix products are ahead
 
 Given = Mapping[str, Array | None]
@@ -221,29 +217,7 @@ BACKWARD = ("gradOutput", "input", "weight", "gradInput", "gradWeight", "gradBia
 FORWARD = ("input", "weight", "bias", "output")
 
 
-def _too_small(result: str) -> Callable[[Call], str | None]:
-    def too_small(call: Call) -> str | None:
-        products = call[result].size * call["weight"].size // max(call["weight"].shape[0], 1)
-        if products < FEW:
-            return f"{products} products are fewer than {FEW}"
-        positions, weight = math.prod(call[result].shape[2:]), call["weight"]
-        is_plain = weight.dtype is FLOAT32 and len(weight.shape) == 4 and max(weight.shape[2:]) <= 3
-        if is_plain and weight.shape[:2] == (call["groups"], 1) and positions < SMALL and _has_onednn():
-            return f"pictures of {positions} positions are smaller than {SMALL}, and oneDNN is there"
-        return None
-
-    return too_small
-
-
-def _has_onednn() -> bool:
-    try:
-        onednn.library()
-    except onednn.OneDnnError:
-        return False
-    return True
-
-
-@kernel("aclnnConvolutionBackward", "direct", engine="fast", too_small=_too_small("gradOutput"))
+@kernel("aclnnConvolutionBackward", "direct", engine="fast", too_small=too_small)
 def convolution_backward_direct(call: Call, threads: int) -> Prepared | Refusal:
     try:
         return _prepared(_backward_tasks(call, threads), BACKWARD)
@@ -270,7 +244,7 @@ def _backward_tasks(call: Call, threads: int) -> list[Any]:
     return tasks
 
 
-@kernel("aclnnConvolution", "direct", engine="fast", too_small=_too_small("output"))
+@kernel("aclnnConvolution", "direct", engine="fast", too_small=too_small)
 def convolution_direct(call: Call, threads: int) -> Prepared | Refusal:
     transposed = call["transposed"]
     wide, narrow = ("output", "input") if transposed else ("input", "output")

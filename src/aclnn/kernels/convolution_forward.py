@@ -6,7 +6,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import cube_inputs
-from aclnn.base.taps import every_tap, meetings, taps_first
+from aclnn.base.taps import every_tap, tap_ranges, taps_first
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution import Axes, channels_first, flat, multiply
 from aclnn.kernels.registry import Run, numpy_kernel
@@ -17,7 +17,7 @@ def convolution_numpy(call: Call) -> Run:
     """Matrix products over the channels, one per tap, in float64 as in convolution.py and for the same reason."""
     groups, transposed, cube_math_type = call["groups"], call["transposed"], call["cubeMathType"]
     outputs, inputs, kernel = (call[name].shape[2:] for name in ("output", "input", "weight"))
-    axes = meetings(outputs, inputs, kernel, call["stride"], call["padding"], call["dilation"], transposed)
+    axes = tap_ranges(outputs, inputs, kernel, call["stride"], call["padding"], call["dilation"], transposed)
 
     def run(workspace: Array | None, input: Array, weight: Array, bias: Array | None, output: Array) -> None:
         input_seen, weight_seen = cube_inputs(cube_math_type, input, weight)

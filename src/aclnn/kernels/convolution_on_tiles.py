@@ -13,11 +13,11 @@ from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.kernels import jit, sums
-from aclnn.kernels.convolution_program import window_of
+from aclnn.kernels.arena import Arena
+from aclnn.kernels.convolution_call import too_small, window_of
 from aclnn.kernels.convolution_tiles import FOUND, DataPlan, Launch, Numbers, Room, Shape
 from aclnn.kernels.convolution_tiles_weight import WeightPlan
 from aclnn.kernels.ports import Port, Traffic, entrance
-from aclnn.kernels.program import Arena
 from aclnn.kernels.registry import Prepared, Run
 from aclnn.kernels.strides import address, aligned
 from aclnn.kernels.threads import Work, worth
@@ -28,13 +28,19 @@ MOST_POSITIONS = 100_000_000  # of a sum over positions
 FARTHEST = 512  # positions between neighbouring taps: a box is copied with all that lies between
 
 
+def not_worth_it(call: Call) -> str | None:
+    """Why another kernel should rather serve, if it should."""
+    apart = max(call["dilation"])
+    far = f"taps are {apart} positions apart, more than {FARTHEST}" if apart > FARTHEST else None
+    return too_small(call) or far
+
+
 def too_far(call: Call) -> str | None:
     """Why a call is beyond what boxes and sums are made for, if it is."""
-    weight, stride = call["weight"].shape, call["stride"]
-    if math.prod(stride) > MOST_PASSES:
-        return f"a stride of {math.prod(stride)} positions takes more than {MOST_PASSES} passes"
-    if max(call["dilation"]) > FARTHEST:
-        return f"taps are {max(call['dilation'])} positions apart, more than {FARTHEST}"
+    weight = call["weight"].shape
+    needed = math.prod(map(min, call["stride"], weight[2:]))
+    if needed > MOST_PASSES:
+        return f"its strides take {needed} passes, more than {MOST_PASSES}"
     terms = max(weight[:2]) * math.prod(weight[2:])
     if terms > MOST_TERMS:
         return f"sums of {terms} terms are longer than {MOST_TERMS}"
@@ -164,15 +170,13 @@ def prepared_backward(call: Call, threads: int, rounding: int, exact: Callable[[
 
     def instantiate() -> Run:
         execution, fallback = Execution(plan, BACKWARD[:3], threads), exact(call)
-        bias_work = bias.work() if bias else None
+        add = bias.adder() if bias else None
 
         def run(workspace: Array | None, *tensors: Any) -> None:
             if not execution.run(workspace, dict(zip(BACKWARD, tensors, strict=False))):
                 fallback(None, *tensors)
-            elif bias_work is not None:
-                bias_work.point(0, address(tensors[0]))
-                bias_work.point(2, address(tensors[-1]))
-                bias_work.run()
+            elif add is not None:
+                add(tensors[0], tensors[-1])
 
         return run
 

@@ -5,7 +5,9 @@ Planning is arithmetic: boxes that fit the second cache, sums cut by shape alone
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,22 +15,13 @@ import numpy as np
 
 from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.geometry import Array
-from aclnn.base.tensor import TensorSpec
+from aclnn.base.tensor import TensorSpec, dense
 from aclnn.kernels import jit
-from aclnn.kernels.convolution_boxes import (
-    Laid,
-    Pass,
-    as_five,
-    box_of,
-    in_lines,
-    lay_out,
-    onto_narrow,
-    onto_wide,
-    passes,
-)
-from aclnn.kernels.nopython.agreed import DATA_TABLE, DEPTH, MOVES, POSITIONS_TOGETHER, ROWS, STAGE
-from aclnn.kernels.onednn import Window
-from aclnn.kernels.program import Arena
+from aclnn.kernels.arena import Arena
+from aclnn.kernels.convolution_boxes import Laid, Pass, Taps, as_five, box_of, in_lines, lay_out, passes
+from aclnn.kernels.convolution_call import Window
+from aclnn.kernels.entry import Entry
+from aclnn.kernels.nopython.agreed import DATA_TABLE, DEPTH, MOVES, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.strides import address
 from aclnn.kernels.threads import Work, worth
 
@@ -40,6 +33,10 @@ PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and term
 LEAST_SHARE = 96  # positions of a box, for all that
 PER_THREAD = 32768  # elements to pack that pay for waking a thread
 CHAINS = ((32, 256), (64, 1024), (96, 2048), (128, 4096), (192, math.inf))  # how long, for sums of fewer terms
+FEW_CHANNELS = 2  # vectors of them: with fewer, blocks of positions may pay
+BLOCKS = (1, 2, 3, 4, 5, 8, 16)  # how many positions, or as many times the stride, blocks may have along an axis
+WORTH_JOINING = 0.8  # of the cost without blocks
+PASS = 2000  # the cost of a pass, in products of vectors
 FOUND = "found"  # the operand of a launch that says whether it met NaN or Inf
 
 
@@ -93,9 +90,13 @@ class Launch(NamedTuple):
     threads: int
     starts: tuple[int, ...] = ()  # bytes by which an operand begins later
 
+    def load(self) -> Entry:
+        """Compiles what is launched, if need be. Raises NoNativeCodeError."""
+        return jit.load(self.name, self.kinds)
+
     def work(self, keep: object) -> Work:
         arguments = [0] * len(self.operands) + list(self.tables)
-        return Work(jit.load(self.name, self.kinds), self.items, 1, arguments, self.threads, keep)
+        return Work(self.load(), self.items, 1, arguments, self.threads, keep)
 
     def aim(self, work: Work, places: Mapping[str, int], base: int) -> None:
         """Points its work to tensors by name, and to a workspace that begins at `base`."""
@@ -113,21 +114,46 @@ class Shape(NamedTuple):
     window: Window
     groups: int
 
-    def _axes(self) -> list[tuple[int, ...]]:
-        w, sizes = self.window, (self.wide.shape[2:], self.narrow.shape[2:], self.weight.shape[2:])
-        return list(zip(*sizes, w.stride, w.padding_before, w.dilation, strict=True))
-
-    def onto_narrow(self) -> list[Pass]:
-        return passes([[onto_narrow(narrow, k, s, p, d)] for _, narrow, k, s, p, d in self._axes()])
-
-    def onto_wide(self) -> list[Pass]:
-        return passes([list(onto_wide(wide, k, s, p, d)) for wide, _, k, s, p, d in self._axes()])
+    def passes(self, onto_wide: bool, blocks: Sequence[int] | None = None) -> list[Pass]:
+        """The passes to one side, whose positions are joined to blocks of this size along the axes."""
+        w, wide, narrow = self.window, self.wide.shape[2:], self.narrow.shape[2:]
+        along = list(map(Taps, self.weight.shape[2:], w.stride, w.padding_before, w.dilation, wide, narrow))
+        axes = zip(along, blocks or [1] * len(along), strict=True)
+        per_axis = [list(taps.onto_wide(block) if onto_wide else taps.onto_narrow(block)) for taps, block in axes]
+        return passes(per_axis, wide if onto_wide else narrow)
 
 
-def tap_places(spec: TensorSpec, over: Pass) -> list[int]:
-    """Where the taps of a pass lie in a weight."""
+def tap_places(spec: TensorSpec, over: Pass) -> Array:
+    """Where the taps of a pass lie in a weight, [position of a block][shift]; NO_TAP where there is none."""
     steps = (0,) * (5 - spec.rank) + spec.strides[2:]
-    return [sum(q * step for q, step in zip(tap, steps, strict=True)) for tap in over.taps]
+
+    def place(tap: tuple[int | None, ...]) -> int:
+        return NO_TAP if None in tap else sum(q * step for q, step in zip(tap, steps, strict=True) if q)
+
+    return np.array([[place(tap) for tap in of_position] for of_position in over.taps], np.int64)
+
+
+def cheapest_passes(shape: Shape, onto_wide: bool, channels: int) -> list[Pass]:
+    """The passes that take the fewest products of vectors: with blocks only where there are few channels, and where
+    they save more than what is left over at their edges might cost."""
+    alone = shape.passes(onto_wide)
+    if channels >= FEW_CHANNELS * jit.vectors().lanes:
+        return alone
+    sizes = (shape.wide if onto_wide else shape.narrow).shape[2:]
+    strides = shape.window.stride if onto_wide else (1,) * len(sizes)
+    choices = [sorted({1, *(s * n for n in BLOCKS if s * n <= size)}) for s, size in zip(strides, sizes, strict=True)]
+    choices[:-2] = [c[:2] for c in choices[:-2]]
+    found = [shape.passes(onto_wide, blocks) for blocks in itertools.product(*choices)]
+    best = min(found, key=lambda overs: _cost(overs, channels))
+    return best if _cost(best, channels) < WORTH_JOINING * _cost(alone, channels) else alone
+
+
+def _cost(overs: Sequence[Pass], channels: int) -> float:
+    """Products of vectors, and half a product for every element that is read for them."""
+    lanes = jit.vectors().lanes
+    return sum(
+        math.prod(over.sizes) * len(over.shifts) * (-(-over.block * channels // lanes) + 0.5) + PASS for over in overs
+    )
 
 
 class Room(NamedTuple):
@@ -136,6 +162,14 @@ class Room(NamedTuple):
     arena: Arena
     numbers: Numbers
     threads: int
+
+
+def zeros(out: TensorSpec, name: str, room: Room) -> list[Launch]:
+    """What fills a tensor with zeros: a convolution without taps."""
+    ones = (1,) * (out.rank - 2)
+    nothing = dense(FLOAT32, (out.shape[1], 1, *(0 for _ in ones)))
+    shape = Shape(dense(FLOAT32, (out.shape[0], 1, *out.shape[2:])), out, nothing, Window(ones, ones, ones, ones), 1)
+    return DataPlan(shape, False, (None, None, name, None), room).launches
 
 
 class DataPlan:
@@ -148,7 +182,7 @@ class DataPlan:
         self,
         shape: Shape,
         onto_wide: bool,
-        names: tuple[str, str, str, str | None],
+        names: tuple[str | None, str | None, str, str | None],
         room: Room,
         adds: bool = False,
     ):
@@ -163,7 +197,7 @@ class DataPlan:
         self.packed: list[tuple[int, int]] = []  # place and elements of what is packed of the weight
         self.packing: list[Launch] = []
         self.launches: list[Launch] = []
-        overs = shape.onto_wide() if onto_wide else shape.onto_narrow()
+        overs = cheapest_passes(shape, onto_wide, self._outputs)
         for over, packed in [(over, self._pack_weight(over)) for over in overs]:  # all is packed before a pass runs
             self._add_pass(over, packed)
 
@@ -172,15 +206,18 @@ class DataPlan:
         weight, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
         narrow_step, wide_step = weight.strides[:2]
         of_outputs, of_inputs = (wide_step, narrow_step) if self._onto_wide else (narrow_step, wide_step)
-        places = np.add.outer(np.arange(self._inputs) * of_inputs, tap_places(weight, over)).ravel()
-        elements = groups * packed_columns(self._outputs) * len(places)
+        channels = np.arange(self._inputs)[:, None] * of_inputs
+        places = np.stack([(channels + taps).ravel() for taps in tap_places(weight, over)])
+        columns, terms = over.block * self._outputs, places.shape[1]
+        elements = groups * packed_columns(columns) * terms
         place = self._room.arena.reserve(4 * elements)
         if elements:
             steps = (weight.shape[0] // groups * narrow_step, of_outputs)
-            numbers = (self._outputs, len(places), put(places), put(steps))
-            kinds, operands = jit.POINTER[weight.dtype] + "FiiII", (self._names[1], place)
-            items, threads = panels_of(self._outputs) * groups, worth(elements, PER_THREAD, self._room.threads)
-            self.packing.append(Launch("convolve.pack_weight", kinds, items, operands, numbers, threads))
+            numbers = (columns, terms, put(places.ravel()), put(steps), *([self._outputs] if over.block > 1 else []))
+            name = "convolve.pack_blocks" if over.block > 1 else "convolve.pack_weight"
+            kinds, operands = jit.POINTER[weight.dtype] + "FiiII" + "i" * (over.block > 1), (self._names[1], place)
+            items, threads = panels_of(columns) * groups, worth(elements, PER_THREAD, self._room.threads)
+            self.packing.append(Launch(name, kinds, items, operands, numbers, threads))
             self.packed.append((place, elements))
         return place
 
@@ -191,20 +228,21 @@ class DataPlan:
         out_steps = (*out.steps[:2], *(axis.step * step for axis, step in axes))
         pads = any(axis.pads(n) for axis, n in zip(over.axes, picture.sizes, strict=True))
         self.pads = self.pads or pads
-        copied = bool(over.taps) and must_copy(self._source, pads)
+        copied = bool(over.shifts) and must_copy(self._source, pads)
         whole = (out.batch, *over.sizes)
         share = math.prod(whole) * self._shape.groups // (BOXES_PER_THREAD * self._room.threads)
         box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, max(LEAST_SHARE, min(MOST_POSITIONS, share)))
         laid = lay_out(picture, self._inputs, over, box, copied)
         laid.table[STAGE] = stage_of(self._source.dtype) if copied else 0
-        self._launch(whole, box, laid, out_steps, packed, start)
+        self._launch(over, box, laid, out_steps, packed, start)
 
     def _launch(
-        self, whole: Sequence[int], box: Sequence[int], laid: Laid, out_steps: Sequence[int], packed: int, start: int
+        self, over: Pass, box: Sequence[int], laid: Laid, out_steps: Sequence[int], packed: int, start: int
     ) -> None:
+        whole = (self._out.shape[0], *over.sizes)
         boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
-        items = math.prod(boxes) * self._shape.groups
-        splits = min(panels_of(self._outputs), -(-self._room.threads // items))
+        items, columns_made = math.prod(boxes) * self._shape.groups, over.block * self._outputs
+        splits = min(panels_of(columns_made), -(-self._room.threads // items))
         lots = min(self._room.threads, items * splits)
         terms, places = len(laid.rows), places_of(box)
         packs, together = self._packs(laid), POSITIONS_TOGETHER
@@ -213,16 +251,26 @@ class DataPlan:
         per_lot = laid.room + 2 * places + (POSITIONS_TOGETHER + ROWS) * columns() + packs * together * terms
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
-        table = [lots, per_lot, laid.room, places, self._outputs, terms, splits, chain(terms), *put_of(self._out.dtype)]
-        table += [-(-terms // DEPTH), int(adds_bias), int(self._adds), together, int(packs), *out_steps]
+        put, joins = self._room.numbers.put, over.block > 1
+        summed = chain(self._inputs * over.most_taps)
+        table = [lots, per_lot, laid.room, places, columns_made, terms, splits, summed]
+        table += [*put_of(self._out.dtype, joins), -(-terms // DEPTH), int(adds_bias), int(self._adds), together]
+        column_places = put(self._column_places(over)) if joins else 0
+        table += [int(packs), self._outputs, column_places, int(joins), *out_steps]
         assert len(table) == DATA_TABLE
-        put = self._room.numbers.put
         rows = np.concatenate([laid.rows, *_packed_places(together, terms)]) if packs else laid.rows
         tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(rows), put(table)
-        operands = (self._names[0], self._names[2], packed, self._names[3], scratch)
-        starts = (0, start * self._out.dtype.itemsize, 0, 0, 0)
-        self.launches.append(Launch("convolve.data", "iiFFFIIII", lots, operands, tables, lots, starts))
+        operands = (self._names[0], self._names[2], packed, self._names[3], scratch, FOUND if joins else None)
+        starts = (0, start * self._out.dtype.itemsize, 0, 0, 0, 0)
+        self.launches.append(Launch("convolve.data", "iiFFFIIIII", lots, operands, tables, lots, starts))
         self._room.arena.release(scratch, 4 * per_lot * lots)
+
+    def _column_places(self, over: Pass) -> Array:
+        """Where the columns of a block lie behind its first: channel by channel for each of its positions."""
+        steps = as_five(self._out).steps
+        positions = [range(len(axis.taps)) for axis in over.axes]
+        of_positions = [sum(map(operator.mul, at, steps[2:])) for at in itertools.product(*positions)]
+        return np.add.outer(of_positions, np.arange(self._outputs) * steps[1]).ravel()
 
     def _packs(self, laid: Laid) -> bool:
         """Whether positions lie side by side, channels far apart, and there is but one tap: read where they are, a tile
@@ -243,9 +291,10 @@ def stage_of(dtype: DType) -> int:
     return jit.load("staging.stage", jit.POINTER[dtype] + "FIIi").address
 
 
-def put_of(dtype: DType) -> tuple[int, int]:
+def put_of(dtype: DType, in_blocks: bool = False) -> tuple[int, int]:
     """What writes rows of such a result, and the bytes of an element. Raises NoNativeCodeError."""
-    return jit.load("indirect.put", "F" + jit.POINTER[dtype] + "Iiiii").address, dtype.itemsize
+    name, last = ("indirect.put_blocks", "I") if in_blocks else ("indirect.put", "i")
+    return jit.load(name, "F" + jit.POINTER[dtype] + "Iiii" + last).address, dtype.itemsize
 
 
 def must_copy(source: TensorSpec, pads: bool) -> bool:

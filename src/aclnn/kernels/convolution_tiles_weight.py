@@ -27,6 +27,7 @@ from aclnn.kernels.convolution_tiles import (
     put_of,
     stage_of,
     tap_places,
+    zeros,
 )
 from aclnn.kernels.nopython.agreed import DEPTH, MOST_PARTS, MOVES, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
 from aclnn.kernels.threads import worth
@@ -42,12 +43,15 @@ class WeightPlan:
         """The names are those of the wide tensor, the narrow one and the result; shape.weight is the result."""
         shape, names = _cheaper(shape, names)
         self._shape, self._names, self._room = shape, names, room
-        (over,) = shape.onto_narrow()
+        *_, over = shape.passes(onto_wide=False)
+        self.launches = zeros(shape.weight, names[2], room) if _misses_taps(shape.weight, over) else []
+        if not over.shifts:
+            return
         wide, narrow = as_five(shape.wide), as_five(shape.narrow)
         self._inputs, self._outputs = wide.channels // shape.groups, narrow.channels // shape.groups
-        self._taps = tap_places(shape.weight, over)
+        (self._taps,) = tap_places(shape.weight, over)
         self.pads = any(axis.pads(n) for axis, n in zip(over.axes, wide.sizes, strict=True))
-        first, second, third = (a._replace(stride=1, before=0, taps=(0,), shifts=(0,)) for a in over.axes)
+        first, second, third = (a._replace(stride=1, before=0, taps=((0,),), shifts=(0,)) for a in over.axes)
         plain = Pass((first, second, third))
         whole = (wide.batch, *over.sizes)
         box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, MOST_POSITIONS)
@@ -58,7 +62,7 @@ class WeightPlan:
         )
         for laid, spec, is_copied in zip(pictures, (shape.wide, shape.narrow), (copied, copied_too), strict=True):
             laid.table[STAGE] = stage_of(spec.dtype) if is_copied else 0
-        self.launches = self._launches(whole, box, pictures)
+        self.launches += self._launches(whole, box, pictures)
 
     def _launches(self, whole: Sequence[int], box: Sequence[int], pictures: tuple[Laid, Laid]) -> list[Launch]:
         groups, threads, put = self._shape.groups, self._room.threads, self._room.numbers.put
@@ -101,7 +105,7 @@ class WeightPlan:
     def _join(self, sums: int, terms: int, table: int, packs: bool, threads: int) -> Launch:
         result, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
         narrow_step, wide_step = result.strides[:2]
-        places = np.add.outer(np.arange(self._inputs, dtype=np.int64) * wide_step, np.array(self._taps, np.int64))
+        places = np.add.outer(np.arange(self._inputs, dtype=np.int64) * wide_step, self._taps)
         in_order = self._in_order(places.ravel(), packs)
         numbers = groups, put(in_order), put([narrow_step * self._outputs, narrow_step]), table
         operands = (sums, self._names[2], FOUND)
@@ -114,6 +118,11 @@ class WeightPlan:
         while 2 * parts <= min(MOST_PARTS, boxes, positions // LEAST_PART) and 2 * parts * made <= most:
             parts *= 2
         return parts
+
+
+def _misses_taps(weight: TensorSpec, over: Pass) -> bool:
+    """Whether there are taps that meet nothing."""
+    return len(over.shifts) < math.prod(weight.shape[2:])
 
 
 def _cheaper(shape: Shape, names: tuple[str, str, str]) -> tuple[Shape, tuple[str, str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,23 +14,15 @@ from aclnn.contract.call import Call
 from aclnn.kernels import jit
 from aclnn.kernels.nopython.agreed import ELU_FALLING, ELU_OF_INPUT, ELU_OF_RESULT
 from aclnn.kernels.registry import Prepared, Refusal, kernel
-from aclnn.kernels.strides import merged, rows_of
+from aclnn.kernels.strides import blocks, merged
 from aclnn.kernels.threads import Launch, Work, worth
 
-FEW = 2048  # elements: below, whole-array numpy takes a few microseconds, and no compiler has to be loaded
-PER_THREAD = 16384  # elements that pay for waking a thread
+PER_THREAD = 8192  # elements that pay for waking a thread: exponentials of them
+PER_THREAD_PLAIN = 20480  # the same without
 STREAMED = 2**24  # bytes of output that no cache would keep
 
 
-def too_small(name: str) -> Callable[[Call], str | None]:
-    def reason(call: Call) -> str | None:
-        size = call[name].size
-        return f"{size} elements are fewer than {FEW}" if size < FEW else None
-
-    return reason
-
-
-@kernel("aclnnEluBackward", "numba", engine="fast", too_small=too_small("gradOutput"))
+@kernel("aclnnEluBackward", "numba", engine="fast")
 def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     dtype, out = call["gradOutput"].dtype, call["gradInput"]
     if dtype not in jit.POINTER or out.dtype is not dtype:
@@ -43,7 +35,7 @@ def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     except jit.NoNativeCodeError as reason:
         return Refusal(str(reason))
     arguments = [0, 0, 0, *walk.shape, *_coefficients(call), _kind(call)]
-    team = worth(out.size, PER_THREAD, threads)
+    team = worth(out.size, PER_THREAD_PLAIN if call["isResult"] else PER_THREAD, threads)
 
     def work() -> Work:
         return Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
@@ -51,12 +43,12 @@ def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     return Prepared(lambda: Launch(work))
 
 
-@kernel("aclnnElu", "numba", engine="fast", too_small=too_small("self"))
+@kernel("aclnnElu", "numba", engine="fast")
 def elu_fast(call: Call, threads: int) -> Prepared | Refusal:
     return _forward(call, call["self"], call["out"], threads)
 
 
-@kernel("aclnnInplaceElu", "numba", engine="fast", too_small=too_small("selfRef"))
+@kernel("aclnnInplaceElu", "numba", engine="fast")
 def elu_in_place_fast(call: Call, threads: int) -> Prepared | Refusal:
     return _forward(call, call["selfRef"], call["selfRef"], threads, places=(0, 0))
 
@@ -95,12 +87,13 @@ class Walk(NamedTuple):
 
 def _walk(name: str, out: TensorSpec, *inputs: TensorSpec) -> Walk:
     sizes, steps = merged(out.shape, out.strides, *(spec.strides for spec in inputs))
-    if any(s != [1] for s in steps):
-        numbers = [*sizes, *(s for view in steps for s in view)]
-        table = (ctypes.c_int64 * len(numbers))(*numbers)
-        where = ctypes.addressof(table)
-        return Walk(f"{name}_strided", "iII", [len(sizes), where, where + 8 * len(sizes)], rows_of(sizes), 1, table)
-    return Walk(name, "", [], out.size, 1024)
+    if all(s == [1] for s in steps):
+        return Walk(name, "", [], out.size, 1024)
+    sizes, steps, items = blocks(sizes, steps)
+    numbers = [*sizes, *(s for view in steps for s in view)]
+    table = (ctypes.c_int64 * len(numbers))(*numbers)
+    where = ctypes.addressof(table)
+    return Walk(f"{name}_strided", "iII", [len(steps[0]), where, where + 8 * len(sizes)], items, 1, table)
 
 
 def _waits_for_memory(call: Call) -> bool:

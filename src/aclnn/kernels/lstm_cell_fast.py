@@ -12,7 +12,6 @@ from aclnn.kernels.registry import Prepared, Refusal, kernel
 from aclnn.kernels.strides import LINE
 from aclnn.kernels.threads import Launch, Work, worth
 
-FEW = 1024  # elements of a state: below, whole-array numpy takes a few microseconds, and no compiler has to be loaded
 PER_THREAD = 4096  # that pay for waking a thread
 COLUMNS = 64  # that a thread takes at least
 COUNTERS = 14  # the argument of lstm_cell.backward that lies in the workspace
@@ -29,19 +28,14 @@ FORWARD_TENSORS = (
 TENSORS = ("gradHyOptional", "gradCOptional", "cx", "cy", "storage", "gradGatesOut", "gradCxOut")
 
 
-def too_small(call: Call) -> str | None:
-    size = call["cx"].size
-    return f"{size} elements are fewer than {FEW}" if size < FEW else None
-
-
-@kernel("aclnnThnnFusedLstmCellBackward", "numba", engine="fast", too_small=too_small)
+@kernel("aclnnThnnFusedLstmCellBackward", "numba", engine="fast")
 def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     specs: list[TensorSpec | None] = [call[name] for name in TENSORS]
     cx: TensorSpec = call["cx"]
     if cx.dtype not in jit.POINTER or cx.is_empty:
         return Refusal("it takes float32, float16 and bfloat16, and no empty tensor")
-    for name, spec in zip(TENSORS, specs, strict=True):
-        if spec is not None and spec.strides[1] != 1 and spec.shape[1] != 1:
+    for name in ("gradGatesOut", "gradCxOut"):
+        if _column_step(call[name]) != 1:
             return Refusal(f"the columns of {name} do not lie side by side")
     try:
         entry = jit.load("lstm_cell.backward", jit.POINTER[cx.dtype] * 8 + "IiiiiiFi")
@@ -49,7 +43,7 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
         return Refusal(str(reason))
     (batch, hidden), bias = cx.shape, call["gradBiasOut"] if call["hasBias"] else None
     steps = [s.strides[0] if s is not None else 0 for s in specs] + [bias.strides[0] if bias is not None else 0]
-    table = (ctypes.c_int64 * 8)(*steps)
+    table = (ctypes.c_int64 * 13)(*steps, *map(_column_step, specs[:5]))
     given = [call["gradHyOptional"] is not None, call["gradCOptional"] is not None, bias is not None]
     levels = (batch // ADDITIONS + 1).bit_length() if bias is not None and batch >= ADDITIONS else 0
     arguments = [0] * 8 + [ctypes.addressof(table), batch, hidden, *map(int, given), 0, levels]
@@ -63,14 +57,14 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
     return Prepared(lambda: Launch(work, places, COUNTERS if levels else None), counters)
 
 
-@kernel("aclnnThnnFusedLstmCell", "numba", engine="fast", too_small=too_small)
+@kernel("aclnnThnnFusedLstmCell", "numba", engine="fast")
 def thnn_fused_lstm_cell_fast(call: Call, threads: int) -> Prepared | Refusal:
     specs: list[TensorSpec | None] = [call[name] for name in FORWARD_TENSORS]
     cx: TensorSpec = call["cx"]
     if cx.dtype not in jit.POINTER or cx.is_empty:
         return Refusal("it takes float32, float16 and bfloat16, and no empty tensor")
     for name, spec in zip(FORWARD_TENSORS, specs, strict=True):
-        if spec is not None and spec.strides[-1] != 1 and spec.shape[-1] != 1:
+        if _column_step(spec) != 1:
             return Refusal(f"the columns of {name} do not lie side by side")
     try:
         entry = jit.load("lstm_cell.forward", jit.POINTER[cx.dtype] * 8 + "Iii")
@@ -84,3 +78,8 @@ def thnn_fused_lstm_cell_fast(call: Call, threads: int) -> Prepared | Refusal:
         return Work(entry, batch, 1, arguments, team, table)
 
     return Prepared(lambda: Launch(work, range(8) if None in specs else None))
+
+
+def _column_step(spec: TensorSpec | None) -> int:
+    """From column to column; 1 where there is one column at most."""
+    return 1 if spec is None or spec.shape[-1] == 1 else spec.strides[-1]

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from aclnn.base.geometry import Array
 from aclnn.kernels.lstm_plan import Plan
-from aclnn.kernels.lstm_walk import Places, Sequences, Walk
-from aclnn.kernels.strides import LINE, address, aligned
+from aclnn.kernels.lstm_walk import Sequences, Walk
+from aclnn.kernels.matrix import Aimed
+from aclnn.kernels.nopython import agreed
+from aclnn.kernels.strides import address, aligned
 from aclnn.kernels.threads import Work, worth
 
 PER_THREAD = 32768  # elements of a copy that pay for waking a thread
@@ -38,21 +40,18 @@ class Tensors(NamedTuple):
 
 
 class Execution:
-    """What one executor owns: launches and memory objects. Runs one call at a time."""
+    """What one executor owns: launches and tables. Runs one call at a time."""
 
     def __init__(self, plan: Plan):
-        self._plan, self._memory, sizes = plan, plan.memory(), plan.sizes
+        self._plan, sizes = plan, plan.sizes
         self._counts = (ctypes.c_int64 * sizes.steps)(*[sizes.batch] * sizes.steps)
         counts = ctypes.addressof(self._counts)
-        memory, threads = self._memory, plan.facts.threads
-        self._walk = Walk(plan.entries, sizes, memory.pitch, memory.step, threads, counts)
-        self._dx_products = {kind: product.multiplier() for kind, product in memory.dx_products.items()}
-        self._weight_sums = {width: sums.adder() for width, sums in memory.weight_sums.items()}
+        self._walks = [Walk(plan.entries, step, plan.numbers, sizes.steps, counts) for step, _, _ in plan.launches]
+        self._packing = [[Aimed(launch, plan.numbers) for launch in two] for two in plan.packing]
+        self._products = [[Aimed(launch, plan.numbers) for launch in three[1:]] for three in plan.launches]
         self._dh, self._dc, self._dh_prev, self._dc_prev = (copy.work() for copy in plan.states)
-        self._weights = [copy.work() for copy in plan.weights]
-        self._gradients = [copy.work() if copy else None for copy in plan.gradients]
         self._biases = [bias.work() for bias in plan.biases]
-        team = worth(sizes.rows * sizes.hidden, PER_THREAD, threads)
+        team = worth(sizes.rows * sizes.hidden, PER_THREAD, plan.threads)
         self._gather = Work(plan.gather, sizes.rows, 1, [0] * 11 + [sizes.batch, sizes.steps, counts], team)
         scattered = [0, sizes.features, 0, 0, 0, 0, sizes.batch, counts]
         self._scatter = Work(plan.scatter, sizes.rows, 1, scattered, team)
@@ -66,43 +65,43 @@ class Execution:
             x, dx = self._input(tensor, layer, base), self._dx_place(tensor, layer, base)
             for direction in range(sizes.directions):
                 self._one_direction(tensor, layer, direction, x, dx, base)
-        if self._plan.facts.scatters:
+        if self._plan.scatters:
             out = self._time_major(tensor.dx)
-            self._scatter.point(0, base + self._memory.dx)
+            self._scatter.point(0, base + self._plan.dx)
             self._scatter.point(2, address(out), *_steps(out))
             self._scatter.run()
 
     def _one_direction(self, tensor: Tensors, layer: int, direction: int, x: int, dx: int, base: int) -> None:
-        sizes, memory, reverse = self._plan.sizes, self._memory, direction == 1
+        sizes, plan = self._plan.sizes, self._plan
         k = layer * sizes.directions + direction
-        places = Places(*(base + at for at in (memory.grad, memory.dh, memory.dh_made, memory.dc)))
-        _copy(self._dh, address(tensor.dh[k]), places.dh)
-        _copy(self._dc, address(tensor.dc[k]), places.dc)
-        self._rows(tensor.h[k], base + memory.h_prev, sizes.hidden, 1 if reverse else -1, tensor.hx[0][k])
+        n = k * (len(tensor.params) // (sizes.layers * sizes.directions))
+        grad, h_prev = base + plan.grad, base + plan.h_prev
+        _copy(self._dh, address(tensor.dh[k]), base + plan.dh)
+        _copy(self._dc, address(tensor.dc[k]), base + plan.dc)
+        for packing, weight in zip(self._packing[k], tensor.params[n : n + 2], strict=True):
+            packing.run({"b": address(weight)}, base)
+        self._walk(tensor, layer, direction, grad, base)
+        _copy(self._dh_prev, base + plan.dh, address(tensor.dh_prev[k]))
+        _copy(self._dc_prev, base + plan.dc, address(tensor.dc_prev[k]))
+        self._rows(tensor.h[k], h_prev, sizes.hidden, 1 if direction else -1, tensor.hx[0][k])
+        of_input, of_weights = self._products[k]
+        of_input.run({"a": grad, "c": dx}, base)
+        dw_ih, dw_hh = (address(d) for d in tensor.dparams[n : n + 2])
+        of_weights.run({"a": grad, "b": x, "more": h_prev, "c": dw_ih, "c_more": dw_hh}, base)
+        self._add_up(tensor, k, grad)
+
+    def _walk(self, tensor: Tensors, layer: int, direction: int, grad: int, base: int) -> None:
+        sizes, plan, top = self._plan.sizes, self._plan, layer == self._plan.sizes.layers - 1
+        k = layer * sizes.directions + direction
+        walk, c_first = self._walks[k], tensor.hx[1][k]
         saved = [s[k] for s in (tensor.i, tensor.f, tensor.g, tensor.o, tensor.tanhc, tensor.c)]
         moving = [*(Sequences.of(s) for s in saved), self._dy(tensor, layer, direction, base)]
-        w_ih, w_hh = (self._weight(tensor, k, n, base) for n in range(2))
-        top = layer == sizes.layers - 1
-        made = self._walk.run(reverse, top, moving, tensor.hx[1][k], places, w_hh, base)
-        ctypes.memmove(places.dh, places.dh_made, 4 * made * sizes.hidden)
-        _copy(self._dh_prev, places.dh, address(tensor.dh_prev[k]))
-        _copy(self._dc_prev, places.dc, address(tensor.dc_prev[k]))
-        self._dx_products[sizes.width(layer), reverse].run(places.grad, w_ih, dx, base)
-        self._sum_up_weights(tensor, layer, k, places.grad, x, base)
-        self._add_up(tensor, k, places.grad)
-
-    def _sum_up_weights(self, tensor: Tensors, layer: int, k: int, grad: int, x: int, base: int) -> None:
-        """dw_ih and dw_hh."""
-        sizes, memory = self._plan.sizes, self._memory
-        each = len(tensor.params) // (sizes.layers * sizes.directions)
-        outs = [k * each, k * each + 1]
-        ours = [base + memory.dw_ih, base + memory.dw_hh]
-        made = [o if self._gradients[n] else address(tensor.dparams[n]) for n, o in zip(outs, ours, strict=True)]
-        self._weight_sums[sizes.width(layer)].run(grad, x, base + memory.h_prev, made[0], made[1], base)
-        for n, place in zip(outs, made, strict=True):
-            work = self._gradients[n]
-            if work is not None:
-                _copy(work, place, address(tensor.dparams[n]))
+        rows = [*(m.per_sequence for m in moving), c_first.strides[0] // c_first.itemsize]
+        parts = [Sequences(grad + 4 * n * sizes.hidden, 4 * sizes.batch * plan.pitch, 0) for n in range(agreed.KINDS)]
+        walk.move([*moving, *parts], rows)
+        places = walk.rows, address(c_first), base + plan.dh, base + plan.dc
+        walk.gates(top, agreed.MOVING + agreed.BACKWARD_MOVING, *places, sizes.hidden, 0, 0, plan.pitch)
+        walk.run(direction == 1, top, grad, base)
 
     def _add_up(self, tensor: Tensors, k: int, grad: int) -> None:
         """db_ih = db_hh = Σ grad."""
@@ -120,10 +119,9 @@ class Execution:
         sizes = self._plan.sizes
         first = (layer - 1) * sizes.directions
         parts = tensor.h[first : first + sizes.directions] if layer else [self._time_major(tensor.input)]
-        in_place = self._plan.facts.engine.any_address or _begins_a_line(parts[0])
-        if not self._plan.gathers[layer] and in_place:
+        if not self._plan.gathers[layer]:
             return address(parts[0])
-        place = base + self._memory.x
+        place = base + self._plan.x
         for n, part in enumerate(parts):
             self._rows(part, place + 4 * n * sizes.hidden, sizes.width(layer))
         return place
@@ -142,31 +140,16 @@ class Execution:
             whole = Sequences.of(self._time_major(tensor.dy))
             return whole._replace(place=whole.place + direction * sizes.hidden * tensor.dy.itemsize)
         width = sizes.directions * sizes.hidden
-        place = base + self._memory.between[layer % 2] + 4 * direction * sizes.hidden
+        place = base + self._plan.between[layer % 2] + 4 * direction * sizes.hidden
         return Sequences(place, 4 * sizes.batch * width, width)
 
     def _dx_place(self, tensor: Tensors, layer: int, base: int) -> int:
         if layer:
-            return base + self._memory.between[(layer - 1) % 2]
-        return base + self._memory.dx if self._plan.facts.scatters else address(tensor.dx)
-
-    def _weight(self, tensor: Tensors, k: int, which: int, base: int) -> int:
-        """Where w_ih (0) or w_hh (1) is a dense float32 matrix."""
-        each = len(tensor.params) // (self._plan.sizes.layers * self._plan.sizes.directions)
-        n = k * each + which
-        if self._plan.usable[n]:
-            return address(tensor.params[n])
-        place = base + (self._memory.w_hh if which else self._memory.w_ih)
-        _copy(self._weights[n], address(tensor.params[n]), place)
-        return place
+            return base + self._plan.between[(layer - 1) % 2]
+        return base + self._plan.dx if self._plan.scatters else address(tensor.dx)
 
     def _time_major(self, array: Array) -> Array:
         return array.swapaxes(0, 1) if self._plan.call["batchFirst"] else array
-
-
-def _begins_a_line(array: Array) -> bool:
-    """oneDNN reads a right-hand side that does not begin a cache line a fifth slower; copying it is cheaper."""
-    return address(array) % LINE == 0
 
 
 def _copy(work: Work, source: int, target: int) -> None:

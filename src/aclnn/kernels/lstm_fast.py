@@ -6,17 +6,14 @@ product per step; then three products over the whole sequence make dx and the gr
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from aclnn.contract.call import Call
-from aclnn.kernels import jit, lstm_on_onednn, onednn, precedence
+from aclnn.kernels import jit
 from aclnn.kernels.lstm_execution import Execution
-from aclnn.kernels.lstm_on_tiles import TILES
 from aclnn.kernels.lstm_plan import Plan, sizes_of
-from aclnn.kernels.lstm_products import Engine
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 
-FEW = 200_000  # multiplications: below, numpy takes less than loading oneDNN and making its primitives
+FEW = 200_000  # multiplications: below, numpy takes less than loading native code
+MOST_SEQUENCES = 65_536  # whose sums of a step lie in the workspace, 64 units of each gate at a time
 UNIT_STRIDE = ("dy", "i", "g", "f", "o", "c", "tanhc")
 
 
@@ -28,29 +25,15 @@ def too_small(call: Call) -> str | None:
     return f"{products} products are fewer than {FEW}" if products < FEW else None
 
 
-def gives_way(call: Call) -> str | None:
-    return precedence.of_long_sums(call)
-
-
-@kernel("aclnnLstmBackward", "tiles", engine="fast", too_small=too_small, gives_way=gives_way)
+@kernel("aclnnLstmBackward", "tiles", engine="fast", too_small=too_small)
 def lstm_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
-    return _prepared(call, threads, lambda: TILES)
-
-
-@kernel("aclnnLstmBackward", "onednn", engine="fast", too_small=too_small)
-def lstm_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
-    return _prepared(call, threads, lstm_on_onednn.engine)
-
-
-def _prepared(call: Call, threads: int, engine: Callable[[], Engine]) -> Prepared | Refusal:
     if (reason := _not_taken(call)) is not None:
         return Refusal(reason)
     try:
-        plan = Plan(call, engine(), threads)
-        size = plan.memory().arena.size
-    except (onednn.OneDnnError, jit.NoNativeCodeError) as error:
+        plan = Plan(call, threads)
+    except jit.NoNativeCodeError as error:
         return Refusal(str(error))
-    return Prepared(lambda: Execution(plan).run, size)
+    return Prepared(lambda: Execution(plan).run, plan.arena.size)
 
 
 def _not_taken(call: Call) -> str | None:
@@ -58,9 +41,15 @@ def _not_taken(call: Call) -> str | None:
         return "it takes float32, float16 and bfloat16"
     if call["input"].is_empty or call["i"][0].is_empty:
         return "a tensor is empty"
+    if (reason := too_many_sequences(sizes_of(call).batch)) is not None:
+        return reason
     for name in UNIT_STRIDE:
         if any(spec.strides[-1] != 1 and spec.shape[-1] != 1 for spec in call.specs(name)):
             return f"the features of {name} do not lie side by side"
     if call["hx"][1].strides[-1] != 1 and call["hx"][1].shape[-1] != 1:
         return "the features of hx[1] do not lie side by side"
     return None
+
+
+def too_many_sequences(batch: int) -> str | None:
+    return f"{batch} sequences are more than {MOST_SEQUENCES}" if batch > MOST_SEQUENCES else None

@@ -1,9 +1,9 @@
-"""Phase 2 of an LSTM forwards: from the bottom layer up, along each direction."""
+"""LSTM forwards: how its tensors lie, and phase 2, from the bottom layer up, along each direction."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,94 +11,85 @@ from aclnn.base.dtype import FLOAT32
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels import convert
-from aclnn.kernels.entry import Entry
-from aclnn.kernels.lstm_products import Engine, Product
-from aclnn.kernels.lstm_walk import PER_THREAD, Sequences, Sizes, begin, go
+from aclnn.kernels import convert, jit, matrix
+from aclnn.kernels.arena import Arena
+from aclnn.kernels.convolution_tiles import Launch, Numbers, Room
+from aclnn.kernels.lstm_walk import Entries, Sequences, Sizes, Walk
+from aclnn.kernels.matrix import Aimed
 from aclnn.kernels.nopython import agreed
-from aclnn.kernels.program import Arena
 from aclnn.kernels.strides import address, aligned
 from aclnn.kernels.threads import Work, worth
 
 NOWHERE = Sequences(0, 0, 0)
+ROWS_AHEAD = 256  # of the input that are multiplied before steps take them: the products are still near then
 
 
-class Facts(NamedTuple):
-    """What the layout of the workspace, and the primitives, depend on."""
-
-    sizes: Sizes
-    gathers: bool  # the input must be copied before it is a float32 matrix
-    converts: bool  # so must the weights
-    engine: Engine
-    threads: int
+def sizes_of(call: Call) -> Sizes:
+    steps, batch, features = call["input"].shape
+    if call["batchFirst"]:
+        steps, batch = batch, steps
+    directions = 2 if call["bidirectional"] else 1
+    return Sizes(steps, batch, features, call["params"][1].shape[1], call["numLayers"], directions)
 
 
-class Memory:
-    """Where everything lies in the workspace, as offsets, and the products over it."""
+class Plan:
+    """What phase 1 finds out: where everything lies in the workspace, and what is launched, loaded."""
 
-    def __init__(self, facts: Facts):
-        sizes, arena = facts.sizes, Arena()
-        self.arena = arena
-        rows, batch, hidden = sizes.rows, sizes.batch, sizes.hidden
+    def __init__(self, call: Call, threads: int):
+        sizes, dtype = sizes_of(call), call["input"].dtype
+        self.call, self.sizes, self.threads, letter = call, sizes, threads, jit.POINTER[dtype]
+        in_place = dtype is FLOAT32 and not call["batchFirst"] and call["input"].is_contiguous
+        self.gathers = not in_place or call["batchSizes"] is not None
+        self.gather = jit.load("lstm.gather", f"{letter}iii{letter}iiiFiiiiI")
+        top, below = (jit.load("lstm_forward.gates", f"FiiiiiiF{out}{letter * 7}FFFFIii") for out in (letter, "F"))
+        self.entries = Entries(top, below, jit.load("lstm_forward.walk", "IIII"))
+        self.ahead = min(sizes.steps, max(1, ROWS_AHEAD // sizes.batch))
+        self.arena, self.numbers = Arena(), Numbers()
 
         def matrix(rows: int, columns: int, wanted: bool = True) -> int:
-            return arena.reserve(4 * rows * columns) if wanted else -1
+            return self.arena.reserve(4 * rows * columns) if wanted else -1
 
-        self.a, self.bias = matrix(rows, 4 * hidden), matrix(1, 4 * hidden)
-        self.h, self.c = matrix(batch, hidden), matrix(batch, hidden)
-        self.x = matrix(rows, sizes.features, facts.gathers)
-        self.between = [matrix(rows, sizes.width(1), sizes.layers > n) for n in (1, 2)]
-        widest = max(sizes.width(layer) for layer in range(sizes.layers))
-        self.w_ih = matrix(4 * hidden, widest, facts.converts)
-        self.w_hh = matrix(4 * hidden, hidden, facts.converts)
-        widths = sorted({sizes.width(layer) for layer in range(sizes.layers)})
-        self.products = {width: self._product(facts, rows, width, adds=False) for width in widths}
-        self.step = self._product(facts, batch, hidden, adds=True)
-        self.primitives = sum(one.primitives for one in (self.step, *self.products.values()))
+        self.a, self.bias = matrix(self.ahead * sizes.batch, 4 * sizes.hidden), matrix(1, 4 * sizes.hidden)
+        self.h, self.c = matrix(2 * sizes.batch, sizes.hidden), matrix(sizes.batch, sizes.hidden)
+        self.x = matrix(sizes.rows, sizes.features, self.gathers)
+        self.between = [matrix(sizes.rows, sizes.width(1), sizes.layers > n) for n in (1, 2)]
+        self._plan_products()
 
-    def _product(self, facts: Facts, rows: int, columns: int, adds: bool) -> Product:
-        """a = x·wᵀ, or a += x·wᵀ, which moves along the sequence."""
-        gates = 4 * facts.sizes.hidden
-        turned = TensorSpec(FLOAT32, (columns, gates), (1, columns))
-        x, a = dense(FLOAT32, (rows, columns)), dense(FLOAT32, (rows, gates))
-        return facts.engine.product(x, turned, a, 1, facts.threads, self.arena, adds)
+    def _plan_products(self) -> None:
+        """By layer and direction the packing of both weights, then a step and the product before it."""
+        sizes, room, params = self.sizes, Room(self.arena, self.numbers, self.threads), self.call["params"]
+        each = len(params) // (sizes.layers * sizes.directions)
+        self.packing: list[list[Launch]] = []
+        self.launches: list[tuple[Launch, Launch]] = []
+        for k in range(sizes.layers * sizes.directions):
+            w_ih, w_hh = (_turned(params[k * each + n]) for n in range(2))
+            packed = matrix.Packed(w_ih, room), matrix.Packed(w_hh, room, agreed.KINDS)
+            x = dense(FLOAT32, (self.ahead * sizes.batch, sizes.width(k // sizes.directions)))
+            step = matrix.step(dense(FLOAT32, (sizes.batch, sizes.hidden)), packed[1], room)
+            self.launches.append((step, matrix.product(x, packed[0], room)))
+            self.packing.append([one.launch for one in packed])
+            for one in packed:
+                one.release(room)
+        for launch in (launch for one in (*self.packing, *self.launches) for launch in one):
+            launch.load()
 
 
-class Plan(NamedTuple):
-    """What phase 1 finds out, with the code for it loaded."""
-
-    call: Call
-    facts: Facts
-    memory: Memory
-    gather: Entry
-    below: Entry  # gates whose output is a float32 matrix of ours
-    top: Entry  # gates whose output is the caller's
-    walk: Entry
-    copies: tuple[convert.Copy | None, ...]  # that params need; None where one is used where it lies, or is a bias
+def _turned(weight: TensorSpec) -> TensorSpec:
+    return weight._replace(shape=weight.shape[::-1], strides=weight.strides[::-1])
 
 
 class Execution:
-    """What one executor owns: launches and memory objects. Runs one call at a time."""
+    """What one executor owns: launches and tables. Runs one call at a time."""
 
     def __init__(self, plan: Plan):
-        self._plan, sizes, threads = plan, plan.facts.sizes, plan.facts.threads
+        self._plan, sizes = plan, plan.sizes
         self._counts = (ctypes.c_int64 * sizes.steps)(*[sizes.batch] * sizes.steps)
         counts = ctypes.addressof(self._counts)
-        self._products = {width: product.multiplier() for width, product in plan.memory.products.items()}
-        self._step = plan.memory.step.multiplier()
-        self._copies = [c.work() if c else None for c in plan.copies]
-        team = worth(sizes.rows * sizes.features, convert.PER_THREAD, threads)
+        self._walks = [Walk(plan.entries, step, plan.numbers, sizes.steps, counts) for step, _ in plan.launches]
+        self._products = [Aimed(product, plan.numbers) for _, product in plan.launches]
+        self._packing = [[Aimed(launch, plan.numbers) for launch in two] for two in plan.packing]
+        team = worth(sizes.rows * sizes.features, convert.PER_THREAD, plan.threads)
         self._gather = Work(plan.gather, sizes.rows, 1, [0] * 11 + [sizes.batch, sizes.steps, counts], team)
-        self._rows, self._bases, self._strides = ((ctypes.c_int64 * agreed.FORWARD_MOVING)() for _ in range(3))
-        arguments = [0] * (agreed.FORWARD_MOVING + 3) + [ctypes.addressof(self._rows), sizes.hidden, 0, 0]
-        team = worth(sizes.batch * sizes.hidden, PER_THREAD, threads)
-        self._gates = {
-            top: Work(e, sizes.batch, 1, arguments, team) for top, e in ((False, plan.below), (True, plan.top))
-        }
-        self._table = (ctypes.c_int64 * agreed.TABLE_SIZE)()
-        self._table[agreed.STEPS] = sizes.steps
-        tables = [ctypes.addressof(t) for t in (self._table, self._bases, self._strides)]
-        self._walk = Work(plan.walk, 1, 1, [tables[0], counts, *tables[1:]], 1)
 
     def run(
         self,
@@ -112,27 +103,26 @@ class Execution:
         cy: Array,
         *lists: list[Array] | None,
     ) -> None:
-        scratch, sizes = _Scratch(workspace), self._plan.facts.sizes
+        scratch, sizes = _Scratch(workspace), self._plan.sizes
         if batch_sizes is not None:
             self._counts[:] = batch_sizes.tolist()
-        x = self._input(input, scratch.base)
+        x, shape = self._input(input, scratch.base), (sizes.batch, sizes.hidden)
+        last = self._plan.h + 4 * sizes.batch * sizes.hidden * (sizes.steps % 2)  # where the walk leaves the states
         for layer in range(sizes.layers):
             for direction in range(sizes.directions):
                 k = layer * sizes.directions + direction
-                h, c = (scratch.matrix(at, (sizes.batch, sizes.hidden)) for at in self._states())
+                h, c = (scratch.matrix(at, shape) for at in (self._plan.h, self._plan.c))
                 h[...], c[...] = (0, 0) if hx is None else (hx[0][k], hx[1][k])
-                self._one_direction(k, x, params, self._target(output, layer, direction, scratch.base), lists, scratch)
-                hy[k], cy[k] = h, c
-            x = scratch.base + self._plan.memory.between[layer % 2]
-
-    def _states(self) -> tuple[int, int]:
-        return self._plan.memory.h, self._plan.memory.c
+                out = self._target(output, layer, direction, scratch.base)
+                self._one_direction(k, x, params, out, lists, scratch)
+                hy[k], cy[k] = scratch.matrix(last, shape), c
+            x = scratch.base + self._plan.between[layer % 2]
 
     def _input(self, input: Array, base: int) -> int:
         """Where the input is a float32 matrix, step after step."""
-        if not self._plan.facts.gathers:
+        if not self._plan.gathers:
             return address(input)
-        source, place = self._time_major(input), base + self._plan.memory.x
+        source, place = self._time_major(input), base + self._plan.x
         steps, features = [s // source.itemsize for s in source.strides], source.shape[2]
         self._gather.point(0, address(source), *steps, address(source), *steps[1:], 0, place, features, features)
         self._gather.run()
@@ -140,55 +130,43 @@ class Execution:
 
     def _target(self, output: Array, layer: int, direction: int, base: int) -> Sequences:
         """Where the states of a layer and direction go: to the caller, or to the layer above."""
-        sizes = self._plan.facts.sizes
+        sizes = self._plan.sizes
         if layer == sizes.layers - 1:
             whole = Sequences.of(self._time_major(output))
             return whole._replace(place=whole.place + direction * sizes.hidden * output.itemsize)
         width = sizes.width(1)
-        place = base + self._plan.memory.between[layer % 2] + 4 * direction * sizes.hidden
+        place = base + self._plan.between[layer % 2] + 4 * direction * sizes.hidden
         return Sequences(place, 4 * sizes.batch * width, width)
 
     def _one_direction(
         self, k: int, x: int, params: list[Array], out: Sequences, lists: tuple[Any, ...], scratch: _Scratch
     ) -> None:
-        sizes, memory, base = self._plan.facts.sizes, self._plan.memory, scratch.base
-        layer, reverse = k // sizes.directions, k % sizes.directions > 0
+        sizes, plan, base = self._plan.sizes, self._plan, scratch.base
+        top = k // sizes.directions == sizes.layers - 1
         each = len(params) // (sizes.layers * sizes.directions)
-        w_ih, w_hh = (self._weight(params, k * each + n, base) for n in range(2))
-        bias = scratch.matrix(memory.bias, (4 * sizes.hidden,))
-        biases = [p.astype(np.float32, copy=False) for p in params[k * each + 2 : (k + 1) * each]]
-        bias[...] = sum(biases, np.zeros((), np.float32))
-        self._products[sizes.width(layer)].run(x, w_ih, base + memory.a, base)
-        gates = self._gates[layer == sizes.layers - 1]
-        gates.point(agreed.FORWARD_MOVING, address(bias), base + memory.h, base + memory.c)
-        gates.point(agreed.FORWARD_ACTIVE + 1, int(lists[0] is not None))
+        for packing, weight in zip(self._packing[k], params[k * each :], strict=False):
+            packing.run({"b": address(weight)}, base)
+        bias = scratch.matrix(plan.bias, (4 * sizes.hidden,))
+        bias[...] = 0
+        for one in params[k * each + 2 : (k + 1) * each]:
+            bias += one
+        walk, h = self._walks[k], base + plan.h
         kept = [NOWHERE if one is None else Sequences.of(one[k]) for one in lists]
-        self._move([Sequences(base + memory.a, 16 * sizes.batch * sizes.hidden, 0), out, *kept])
-        self._step_through(reverse, gates, w_hh, base)
+        a = Sequences(base + plan.a, 16 * sizes.batch * sizes.hidden, 0)
+        walk.move([a, out, *kept, Sequences(x, 0, 0)], [m.per_sequence for m in (out, *kept)])
+        keeps = int(lists[0] is not None)
+        walk.gates(top, agreed.H_AFTER + 1, base + plan.c, address(bias), walk.rows, sizes.hidden, keeps)
+        self._hand_over(k, base)
+        walk.run(k % sizes.directions > 0, top, h, base)
 
-    def _move(self, moving: list[Sequences]) -> None:
-        """Tells the walk where its nine moving tensors begin, and how far a step is."""
-        for m, (place, per_step, per_sequence) in enumerate(moving):
-            self._bases[m], self._strides[m] = place, per_step
-            if m:
-                self._rows[m - 1] = per_sequence
-
-    def _step_through(self, reverse: bool, gates: Work, w_hh: int, base: int) -> None:
-        memory, table = self._plan.memory, self._table
-        begin(table, reverse, gates)
-        self._step.hand_over(table, base + memory.h, w_hh, base + memory.a, base)
-        go(self._walk, table, self._plan.facts.threads)
-
-    def _weight(self, params: list[Array], n: int, base: int) -> int:
-        """Where a weight is a dense float32 matrix."""
-        work = self._copies[n]
-        if work is None:
-            return address(params[n])
-        each = len(params) // (self._plan.facts.sizes.layers * self._plan.facts.sizes.directions)
-        place = base + (self._plan.memory.w_hh if n % each else self._plan.memory.w_ih)
-        work.point(0, address(params[n]), place)
-        work.run()
-        return place
+    def _hand_over(self, k: int, base: int) -> None:
+        """Tells a walk of the states, and of the product with the input of some steps."""
+        sizes, plan, table, product = self._plan.sizes, self._plan, self._walks[k].table, self._products[k]
+        product.aim({"a": 0, "c": base + plan.a}, base)
+        table[agreed.STATE], table[agreed.STATE_SIZE] = base + plan.h, 4 * sizes.batch * sizes.hidden
+        table[agreed.PRODUCT], table[agreed.PRODUCT_BLOCK] = product.work.entry.address, product.work.address
+        table[agreed.PRODUCT_THREADS], table[agreed.PRODUCT_STEPS] = product.work.arm(), plan.ahead
+        table[agreed.FEATURES] = 4 * sizes.batch * sizes.width(k // sizes.directions)
 
     def _time_major(self, array: Array) -> Array:
         return array.swapaxes(0, 1) if self._plan.call["batchFirst"] else array

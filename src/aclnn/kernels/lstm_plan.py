@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels import convert, jit, sums
+from aclnn.kernels import convert, jit, matrix, sums
+from aclnn.kernels.arena import Arena
 from aclnn.kernels.convolution_boxes import spread
-from aclnn.kernels.lstm_products import Engine, Product, WeightSums
+from aclnn.kernels.convolution_tiles import Launch, Numbers, Room
 from aclnn.kernels.lstm_walk import Entries, Sizes
-from aclnn.kernels.program import Arena, Recent
 
 
 def sizes_of(call: Call) -> Sizes:
@@ -19,79 +17,59 @@ def sizes_of(call: Call) -> Sizes:
     return Sizes(steps, batch, call["input"].shape[2], hidden, call["numLayers"], 2 if call["bidirectional"] else 1)
 
 
-class Facts(NamedTuple):
-    """What the layout of the workspace, and the primitives, depend on."""
-
-    sizes: Sizes
-    scatters: bool  # dx is made in the workspace
-    converts: bool  # so are the gradients of the weights
-    copies_weights: bool  # a weight is not a dense float32 matrix
-    engine: Engine
-    threads: int
-
-
-class Memory:
-    """Where everything lies in the workspace, as offsets, and the products over it."""
-
-    def __init__(self, facts: Facts):
-        sizes, arena, engine, threads = facts.sizes, Arena(), facts.engine, facts.threads
-        self.arena = arena
-        rows, batch, hidden, gates = sizes.rows, sizes.batch, sizes.hidden, 4 * sizes.hidden
-        self.pitch = spread(gates) if engine.spreads else gates
-
-        def matrix(rows: int, columns: int, wanted: bool = True) -> int:
-            return arena.reserve(4 * rows * columns) if wanted else -1
-
-        self.grad, self.h_prev = matrix(rows, self.pitch), matrix(rows, hidden)
-        self.dh, self.dh_made, self.dc = (matrix(batch, hidden) for _ in range(3))
-        widths = {sizes.width(layer) for layer in range(sizes.layers)}
-        self.x = matrix(rows, max(widths))
-        self.w_ih = matrix(gates, max(widths), facts.copies_weights)
-        self.w_hh = matrix(gates, hidden, facts.copies_weights)
-        self.dw_ih = matrix(gates, max(widths), facts.converts)
-        self.dw_hh = matrix(gates, hidden, facts.converts)
-        self.between = [matrix(rows, sizes.width(1), sizes.layers > n) for n in (1, 2)]
-        self.dx = matrix(rows, sizes.features, facts.scatters)
-        grad, grads = (TensorSpec(FLOAT32, (n, gates), (self.pitch, 1)) for n in (batch, rows))
-        w_hh = dense(FLOAT32, (gates, hidden))
-        self.step = engine.product(grad, w_hh, dense(FLOAT32, (batch, hidden)), 0, threads, arena)
-        self.dx_products: dict[tuple[int, bool], Product] = {}
-        self.weight_sums: dict[int, WeightSums] = {}
-        for width in sorted(widths):
-            w_ih, x = dense(FLOAT32, (gates, width)), dense(FLOAT32, (rows, width))
-            for adds in (False, True)[: sizes.directions]:
-                self.dx_products[width, adds] = engine.product(grads, w_ih, x, 0, threads, arena, adds)
-            self.weight_sums[width] = engine.weight_sums(grads, x, dense(FLOAT32, (rows, hidden)), threads, arena)
-        products = (self.step, *self.dx_products.values())
-        self.primitives = sum(p.primitives for p in products) + sum(s.primitives for s in self.weight_sums.values())
-
-
-memories: Recent[Memory] = Recent(lambda memory: memory.primitives)
-
-
 class Plan:
-    """What phase 1 finds out: how every tensor gets in and out, with the code for it loaded."""
+    """How every tensor gets in and out, where everything lies in the workspace, and what is launched, loaded."""
 
-    def __init__(self, call: Call, engine: Engine, threads: int):
-        self.call, self.sizes, self.dtype = call, sizes_of(call), call["input"].dtype
+    def __init__(self, call: Call, threads: int):
+        self.call, self.sizes, self.dtype, self.threads = call, sizes_of(call), call["input"].dtype, threads
         self.variable = call["batchSizesOptional"] is not None
-        self.entries = Entries.load(self.dtype)
         letter = jit.POINTER[self.dtype]
+        top, below = (jit.load("lstm.gates", f"Fiiiiii{letter * 6}{dy}FFFFI{letter}FFiiii") for dy in (letter, "F"))
+        self.entries = Entries(top, below, jit.load("lstm.walk", "IIII"))
         self.gather = jit.load("lstm.gather", f"{letter}iii{letter}iiiFiiiiI")
         self.scatter = jit.load("lstm.scatter", f"Fi{letter}iiiiI")
-        self.usable = [_is_matrix(s) for s in call["params"]]
-        converts = not all(map(_is_matrix, call["dparamsOut"]))
-        self.facts = Facts(self.sizes, self._scatters(), converts, not all(self.usable), engine, threads)
-        self.gathers = self._gathers()
-        self.states = [self._state(name, threads) for name in ("dh", "dc", "dhPrevOut", "dcPrevOut")]
-        params, dparams = call["params"], call["dparamsOut"]
-        self.weights = [convert.plan(s, dense(FLOAT32, s.shape), threads) for s in params]
-        self.gradients = [None if _is_matrix(s) else convert.plan(dense(FLOAT32, s.shape), s, threads) for s in dparams]
-        rows = TensorSpec(FLOAT32, (self.sizes.rows, 4 * self.sizes.hidden), (self.memory().pitch, 1))
-        self.biases = [sums.plan(rows, 1, spec, threads) for spec in dparams if spec.rank == 1]
+        self.gathers, self.scatters = self._gathers(), self._scatters()
+        self.states = [self._state(name) for name in ("dh", "dc", "dhPrevOut", "dcPrevOut")]
+        self._lay_out()
+        self._plan_products()
+        rows = TensorSpec(FLOAT32, (self.sizes.rows, 4 * self.sizes.hidden), (self.pitch, 1))
+        self.biases = [sums.plan(rows, 1, spec, threads) for spec in call["dparamsOut"] if spec.rank == 1]
 
-    def memory(self) -> Memory:
-        return memories.get(self.facts, lambda: Memory(self.facts))
+    def _lay_out(self) -> None:
+        """Reserves all matrices of float32 that live as long as a layer, or longer."""
+        sizes, self.arena, self.numbers = self.sizes, Arena(), Numbers()
+        self.pitch = spread(4 * sizes.hidden)  # often a power of two: rows are laid a line more apart
+
+        def matrix(rows: int, columns: int, wanted: bool = True) -> int:
+            return self.arena.reserve(4 * rows * columns) if wanted else -1
+
+        self.grad, self.h_prev = matrix(sizes.rows, self.pitch), matrix(sizes.rows, sizes.hidden)
+        self.dh, self.dc = (matrix(sizes.batch, sizes.hidden) for _ in range(2))
+        self.x = matrix(sizes.rows, sizes.widths[-1], any(self.gathers))
+        self.between = [matrix(sizes.rows, sizes.width(1), sizes.layers > n) for n in (1, 2)]
+        self.dx = matrix(sizes.rows, sizes.features, self.scatters)
+
+    def _plan_products(self) -> None:
+        """By layer and direction the packing of both weights, then a step, dx and the gradients of the weights."""
+        sizes, room = self.sizes, Room(self.arena, self.numbers, self.threads)
+        params, dparams = self.call["params"], self.call["dparamsOut"]
+        each = len(params) // (sizes.layers * sizes.directions)
+        grad, grads = (TensorSpec(FLOAT32, (n, 4 * sizes.hidden), (self.pitch, 1)) for n in (sizes.batch, sizes.rows))
+        self.packing: list[list[Launch]] = []
+        self.launches: list[tuple[Launch, Launch, Launch]] = []
+        for k in range(sizes.layers * sizes.directions):
+            w_ih, w_hh = packed = [matrix.Packed(params[k * each + n], room) for n in range(2)]
+            widths, outs = (
+                (sizes.width(k // sizes.directions), sizes.hidden),
+                (dparams[k * each], dparams[k * each + 1]),
+            )
+            made = matrix.product(grads, w_ih, room, adds=k % sizes.directions > 0)
+            self.launches.append((matrix.step(grad, w_hh, room), made, matrix.row_sums(grads, widths, outs, room)))
+            self.packing.append([one.launch for one in packed])
+            for one in packed:
+                one.release(room)
+        for launch in (launch for one in (*self.packing, *self.launches) for launch in one):
+            launch.load()
 
     def _gathers(self) -> tuple[bool, ...]:
         """Which layers' inputs must be copied first: all but dense float32 matrices with no gaps in time."""
@@ -104,14 +82,10 @@ class Plan:
         out = self.call["dxOut"]
         return self.variable or self.dtype is not FLOAT32 or self.call["batchFirst"] or not out.is_contiguous
 
-    def _state(self, name: str, threads: int) -> convert.Copy:
+    def _state(self, name: str) -> convert.Copy:
         """From a slice of dh or dc to our matrix, or from it to a slice of dhPrev or dcPrev."""
         spec = self.call[name]
         slice_ = TensorSpec(spec.dtype, spec.shape[1:], spec.strides[1:])
         ours = dense(FLOAT32, slice_.shape)
-        return convert.plan(ours, slice_, threads) if name.endswith("Out") else convert.plan(slice_, ours, threads)
-
-
-def _is_matrix(spec: TensorSpec) -> bool:
-    """Whether the products can use a weight where it lies, or it is a bias, of which there is no product."""
-    return spec.rank == 1 or (spec.dtype is FLOAT32 and spec.is_contiguous)
+        pair = (ours, slice_) if name.endswith("Out") else (slice_, ours)
+        return convert.plan(*pair, self.threads)

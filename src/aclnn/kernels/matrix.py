@@ -1,99 +1,95 @@
-"""Products of matrices on tiles: convolutions with one tap, whose positions are the rows. Matrices lie in any way."""
+"""Products of matrices on tiles, the steps of an LSTM that are made of them, and sums over rows: how they are launched.
+
+What a launch takes of the workspace for itself serves others before and after.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aclnn.base.tensor import TensorSpec
+from aclnn.kernels import jit
 from aclnn.kernels.convolution_boxes import in_lines
-from aclnn.kernels.convolution_tiles import FOUND, DataPlan, Launch, Numbers, Room, Shape, chain, panels_of
-from aclnn.kernels.convolution_tiles import columns as panel_columns
-from aclnn.kernels.convolution_tiles_weight import WeightPlan
-from aclnn.kernels.nopython.agreed import PANELS_TOGETHER, ROWS
-from aclnn.kernels.onednn import Window
-from aclnn.kernels.program import Arena
-from aclnn.kernels.threads import Work
+from aclnn.kernels.convolution_tiles import Launch, Room, chain, columns, packed_columns, panels_of, put_of
+from aclnn.kernels.nopython.agreed import BLOCK_ROWS, DEPTH, ROWS, UNITS
+from aclnn.kernels.threads import worth
 
-FEW_ROWS = 512  # whose sums of a panel stay near
-ONE_TAP = Window((1,), (1,), (0,), (0,))
+PACKED_PER_THREAD = 32768  # elements to pack that pay for waking a thread
+PER_THREAD = 100_000  # multiplications that do
 
 
-class Product:
-    """c = a·b, or c += a·b; b is packed first. What it takes of the workspace serves others before and after."""
+class Aimed:
+    """One executor's work of a launch."""
 
-    def __init__(self, a: TensorSpec, b: TensorSpec, c: TensorSpec, threads: int, arena: Arena, adds: bool = False):
-        self._numbers = Numbers()
-        shape = Shape(_picture(a), _picture(c), _kernel(b), ONE_TAP, 1)
-        plan = DataPlan(shape, False, ("a", "b", "c", None), Room(arena, self._numbers, threads), adds)
-        (self._packing,), (self._launch,) = plan.packing, plan.launches
-        (place, elements), rows = plan.packed[0], a.shape[0]
-        if rows <= FEW_ROWS and a.strides[1] == 1 and c.is_contiguous:
-            self._launch = _few_rows(a, c, place, threads, arena, self._numbers, adds)
-        arena.release(place, 4 * elements)
+    def __init__(self, launch: Launch, keep: object):
+        self._launch, self.work = launch, launch.work(keep)
 
-    def multiplier(self) -> Multiplier:
-        """What one executor needs of it."""
-        return Multiplier(self._packing, self._launch, self._numbers)
+    def aim(self, places: Mapping[str, int], workspace: int) -> None:
+        self._launch.aim(self.work, places, workspace)
+
+    def run(self, places: Mapping[str, int], workspace: int) -> None:
+        """Operands by name; a workspace begins a cache line."""
+        self.aim(places, workspace)
+        self.work.run()
 
 
-def _few_rows(
-    a: TensorSpec, c: TensorSpec, packed: int, threads: int, arena: Arena, numbers: Numbers, adds: bool
-) -> Launch:
-    """With tiles of fewer rows, and no boxes to be found; the threads share the columns."""
-    (rows, depth), columns = a.shape, c.shape[1]
-    lots = min(threads, panels_of(columns))
-    per_lot = in_lines((max(rows, PANELS_TOGETHER) + 2 * ROWS) * panel_columns())
-    scratch = arena.reserve(4 * per_lot * lots)
-    arena.release(scratch, 4 * per_lot * lots)
-    bases = [a.strides[0] * min(i, rows - 1) for i in range(rows + ROWS)]
-    tables = numbers.put(bases), numbers.put(range(depth)), rows, depth, columns, chain(depth), lots, per_lot, adds
-    return Launch("few_rows.product", "FFFFIIiiiiiii", lots, ("a", "c", packed, scratch), tables, lots)
+class Packed:
+    """A matrix as panels in the workspace: `kinds` of them side by side, each packed for itself."""
+
+    def __init__(self, b: TensorSpec, room: Room, kinds: int = 1):
+        (self.depth, width), (per_row, per_column) = b.shape, b.strides
+        self.kinds, self.units = kinds, width // kinds
+        elements = self._elements = kinds * packed_columns(self.units) * self.depth
+        self.place, put = room.arena.reserve(4 * elements), room.numbers.put
+        places = put(range(0, per_row * self.depth, per_row) if per_row else [0] * self.depth)
+        tables = self.units, self.depth, places, put([self.units * per_column, per_column])
+        letters, items = jit.POINTER[b.dtype] + "FiiII", kinds * panels_of(self.units)
+        team = worth(elements, PACKED_PER_THREAD, room.threads)
+        self.launch = Launch("convolve.pack_weight", letters, items, ("b", self.place), tables, team)
+
+    def release(self, room: Room) -> None:
+        """Gives its place to what is planned from now on."""
+        room.arena.release(self.place, 4 * self._elements)
 
 
-class Multiplier:
-    """A product's launches. Its work has the places of a and of c as its arguments 0 and 1."""
-
-    def __init__(self, packing: Launch, launch: Launch, keep: object):
-        self._packing, self._launch = packing, launch
-        self._pack, self.work = packing.work(keep), launch.work(keep)
-
-    def pack(self, b: int, workspace: int) -> None:
-        self._packing.aim(self._pack, {"b": b}, workspace)
-        self._pack.run()
-
-    def aim(self, a: int, c: int, workspace: int) -> None:
-        self._launch.aim(self.work, {"a": a, "c": c}, workspace)
+def product(a: TensorSpec, b: Packed, room: Room, adds: bool = False) -> Launch:
+    """c = a·b, or c += a·b, of float32; operands a and c, which is dense. A walk may do fewer rows than those of a."""
+    rows, team = a.shape[0], worth(a.size * b.units, PER_THREAD, room.threads)
+    per_lot = in_lines((min(rows, BLOCK_ROWS) + 2 * ROWS) * columns())
+    operands = "a", "c", b.place, _scratch(room, per_lot * team)
+    tables = room.numbers.put(range(b.depth)), a.strides[0], rows, b.depth, b.units, chain(b.depth), team, per_lot
+    return Launch("matrix.product", "FFFFIiiiiiiii", team, operands, (*tables, adds), team)
 
 
-class RowSums:
-    """c[m, n] = Σ a[row, m]·b[row, n] over all rows."""
-
-    def __init__(self, a: TensorSpec, b: TensorSpec, c: TensorSpec, threads: int, arena: Arena):
-        self._numbers = Numbers()
-        shape = Shape(_picture(a), _picture(b), _kernel(c), ONE_TAP, 1)
-        self._launches = WeightPlan(shape, ("a", "b", "c"), Room(arena, self._numbers, threads)).launches
-
-    def adder(self) -> Adder:
-        """What one executor needs of it."""
-        return Adder(self._launches, self._numbers)
+def step(a: TensorSpec, b: Packed, room: Room) -> Launch:
+    """A step of an LSTM whose sequences are the rows of a: see nopython.matrix. Who launches it says the last two
+    arguments, the entry of the gates and the address of a block of theirs."""
+    batch, team = a.shape[0], worth(a.size * b.units * b.kinds, PER_THREAD, room.threads)
+    per_lot = in_lines(b.kinds * (batch + ROWS) * UNITS + ROWS * columns())
+    operands, put = ("a", None, b.place, _scratch(room, per_lot * team)), room.numbers.put
+    bases = put([a.strides[0] * min(i, batch - 1) for i in range(batch + ROWS)])
+    sizes = batch, b.depth, b.units, b.kinds, chain(b.depth), team, per_lot
+    return Launch("matrix.step", "FiFFIIiiiiiiiiI", team, operands, (bases, put(range(b.depth)), *sizes, 0, 0), team)
 
 
-class Adder:
-    """The launches of sums over rows."""
+def row_sums(a: TensorSpec, widths: tuple[int, int], results: tuple[TensorSpec, TensorSpec], room: Room) -> Launch:
+    """aᵀ·b and aᵀ·more, where b and more are dense and so wide; operands a, b, more, c and c_more."""
+    (rows, width), put = a.shape, room.numbers.put
+    tiles, wide = -(-width // ROWS), sum(map(packed_columns, widths))
+    lots = min(tiles, worth(a.size * sum(widths), PER_THREAD, room.threads))
+    per_lot = in_lines((-(-tiles // lots) * ROWS + wide) * DEPTH + ROWS * columns())
+    made = _scratch(room, tiles * ROWS * wide + per_lot * lots)
+    scratch = made + 4 * tiles * ROWS * wide
+    numbers = [min(i, width - 1) for i in range(tiles * ROWS)]
+    for pitch in (a.strides[0], *widths, ROWS):
+        numbers += [pitch * i for i in range(DEPTH)]
+    puts = [number for c in results for number in (*put_of(c.dtype), *c.strides)]
+    operands = "a", "b", "more", made, scratch, "c", "c_more"
+    tables = rows, a.strides[0], put([*numbers, *range(ROWS)]), width, *widths, chain(rows), lots, per_lot, put(puts)
+    return Launch("matrix.row_sums", "FFFFFiiiiIiiiiiiI", lots, operands, tables, lots)
 
-    def __init__(self, launches: list[Launch], keep: object):
-        self._launches: list[tuple[Launch, Work]] = [(launch, launch.work(keep)) for launch in launches]
 
-    def run(self, a: int, b: int, c: int, workspace: int) -> None:
-        places = {"a": a, "b": b, "c": c, FOUND: 0}  # nothing is looked for: there is no padding
-        for launch, work in self._launches:
-            launch.aim(work, places, workspace)
-            work.run()
-
-
-def _picture(matrix: TensorSpec) -> TensorSpec:
-    (rows, columns), (per_row, per_column) = matrix.shape, matrix.strides
-    return matrix._replace(shape=(1, columns, rows), strides=(0, per_column, per_row))
-
-
-def _kernel(matrix: TensorSpec) -> TensorSpec:
-    (rows, columns), (per_row, per_column) = matrix.shape, matrix.strides
-    return matrix._replace(shape=(columns, rows, 1), strides=(per_column, per_row, 1))
+def _scratch(room: Room, elements: int) -> int:
+    place = room.arena.reserve(4 * elements)
+    room.arena.release(place, 4 * elements)
+    return place

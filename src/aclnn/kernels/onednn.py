@@ -10,13 +10,14 @@ import ctypes
 import os
 import weakref
 from collections.abc import Sequence
-from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint, c_void_p
 from importlib.metadata import PackageNotFoundError, files
-from typing import Any, NamedTuple
+from typing import Any
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.once import kept, once
 from aclnn.kernels import isa, threads
+from aclnn.kernels.convolution_call import Window
 
 WHEEL = "onednn-cpu-gomp"
 OLDEST, BEYOND = (3, 2), (4, 0)
@@ -58,16 +59,12 @@ _SIGNATURES: dict[str, Sequence[Any]] = {
     "primitive_attr_create": (POINTER(c_void_p),),
     "primitive_attr_set_scratchpad_mode": (c_void_p, c_int),
     "primitive_attr_set_fpmath_mode": (c_void_p, c_int),
-    "primitive_attr_set_post_ops": (c_void_p, c_void_p),
-    "post_ops_create": (POINTER(c_void_p),),
-    "post_ops_append_sum": (c_void_p, c_float, c_int, c_int),
     "primitive_desc_query": (c_void_p, c_int, c_int, c_void_p),
     "primitive_desc_destroy": (c_void_p,),
     "primitive_create": (POINTER(c_void_p), c_void_p),
     "primitive_execute": (c_void_p, c_void_p, c_int, c_void_p),
     "primitive_destroy": (c_void_p,),
     "reorder_primitive_desc_create": (POINTER(c_void_p), *[c_void_p] * 5),
-    "matmul_primitive_desc_create": (POINTER(c_void_p), *[c_void_p] * 6),
     "convolution_forward_primitive_desc_create": (POINTER(c_void_p), c_void_p, c_int, c_int, *[c_void_p] * 9),
     "convolution_backward_data_primitive_desc_create": (POINTER(c_void_p), c_void_p, c_int, *[c_void_p] * 9),
     "convolution_backward_weights_primitive_desc_create": (POINTER(c_void_p), c_void_p, c_int, *[c_void_p] * 10),
@@ -78,7 +75,7 @@ class Library:
     """The loaded library, with an engine and the attributes that all our primitives have."""
 
     def __init__(self, path: str):
-        self.path, self._addresses = path, dict[str, int]()
+        self.path = path
         try:
             self.functions = ctypes.CDLL(path)
             self._declare()
@@ -93,10 +90,7 @@ class Library:
         self.has_avx512 = bool(processor & _AVX512)
         self.has_bfloat16 = bool(processor & _AVX512_BF16)  # in instructions; oneDNN emulates it, slower than float32
         self.engine = self.made("engine_create", _CPU, 0)
-        self.attributes, self.adding = self._attributes(), self._attributes()
-        sum_ = self.made("post_ops_create")
-        self.check(self.functions.dnnl_post_ops_append_sum(sum_, 1.0, 0, 0))
-        self.check(self.functions.dnnl_primitive_attr_set_post_ops(self.adding, sum_))
+        self.attributes = self._attributes()
 
     def _attributes(self) -> int:
         """Scratch is the caller's; and float32 is float32, whatever environment variables say of bfloat16."""
@@ -144,12 +138,6 @@ class Library:
     def _destroy(self, kind: str, handle: int) -> None:
         if not threads.forked():
             getattr(self.functions, f"dnnl_{kind}_destroy")(handle)
-
-    def address(self, function: str) -> int:
-        """Where a function lies, for native code that calls it. Asked once: cast leaves a cycle behind every time."""
-        if function not in self._addresses:
-            self._addresses[function] = ctypes.cast(getattr(self.functions, f"dnnl_{function}"), c_void_p).value or 0
-        return self._addresses[function]
 
 
 @once
@@ -244,31 +232,13 @@ def reorder(source: Layout, target: Layout) -> Primitive:
     return Primitive("reorder", source.handle, lib.engine, target.handle, lib.engine, lib.attributes)
 
 
-def matmul(a: Layout, b: Layout, c: Layout, add: bool = False) -> Primitive:
-    """C[m, n] = A[m, k]·B[k, n], added to what C has if `add`."""
-    lib = library()
-    return Primitive("matmul", lib.engine, a.handle, b.handle, None, c.handle, lib.adding if add else lib.attributes)
-
-
-class Window(NamedTuple):
-    """How the kernel of a convolution moves over its input, one number per axis."""
-
-    stride: tuple[int, ...]
-    dilation: tuple[int, ...]
-    padding_before: tuple[int, ...]
-    padding_after: tuple[int, ...]
-
-    def arguments(self) -> tuple[Any, ...]:
-        """As oneDNN counts: a dilation of 0 is a dense kernel."""
-        gaps = [d - 1 for d in self.dilation]
-        return tuple(map(_numbers, (self.stride, gaps, self.padding_before, self.padding_after)))
-
-
 class Convolution:
     """The three directions of y = conv(x, w) + bias, given layouts of x, w, y and, if there is one, the bias."""
 
     def __init__(self, x: Layout, w: Layout, y: Layout, window: Window, bias: Layout | None = None):
-        self._x, self._w, self._y, self._window, self._bias = x, w, y, window.arguments(), bias
+        gaps = [d - 1 for d in window.dilation]  # as oneDNN counts: a dilation of 0 is a dense kernel
+        self._window = tuple(map(_numbers, (window.stride, gaps, window.padding_before, window.padding_after)))
+        self._x, self._w, self._y, self._bias = x, w, y, bias
 
     @kept
     def forward(self) -> Primitive:

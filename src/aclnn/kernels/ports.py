@@ -11,7 +11,7 @@ from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.kernels import convert
 from aclnn.kernels.convert import Copy
-from aclnn.kernels.strides import LINE, address, merged
+from aclnn.kernels.strides import address, merged
 
 
 class Port(NamedTuple):
@@ -20,20 +20,13 @@ class Port(NamedTuple):
     spec: TensorSpec
     strides: tuple[int, ...]  # of what the program meets
     copies: tuple[Copy, ...]  # an input's come before the program runs, an output's after; none: used where it lies
-    only_off_line: bool = False  # the copy is made only if the memory does not begin a cache line
 
 
-def entrance(
-    spec: TensorSpec, dtype: DType, rounding: int, threads: int, in_order: bool = False, on_line: bool = False
-) -> Port:
-    """A port for an input; `in_order` if the program can only read it contiguously, `on_line` if it also reads it much
-    faster where it begins a cache line."""
+def entrance(spec: TensorSpec, dtype: DType, rounding: int, threads: int, in_order: bool = False) -> Port:
+    """A port for an input; `in_order` if the program can only read it contiguously."""
     copy = dense(dtype, spec.shape)
-    if spec.dtype is dtype and rounding == KEEP:
-        if on_line and spec.is_contiguous:
-            return Port(spec, copy.strides, (convert.plan(spec, copy, threads),), only_off_line=True)
-        if not on_line and (spec.is_contiguous if in_order else is_dense(spec)):
-            return Port(spec, _steps(spec), ())
+    if spec.dtype is dtype and rounding == KEEP and (spec.is_contiguous if in_order else is_dense(spec)):
+        return Port(spec, _steps(spec), ())
     if rounding == KEEP:
         return Port(spec, copy.strides, (convert.plan(spec, copy, threads),))
     rounded = convert.plan_rounding(rounding, copy, threads)
@@ -75,7 +68,7 @@ class Traffic:
     def _place(self, name: str, array: Array | None, workspace: int) -> int:
         assert array is not None
         port, where = self._ports[name], address(array)
-        if not port.copies or (port.only_off_line and where % LINE == 0):
+        if not port.copies:
             return where
         return workspace + (self._offsets[name] or 0)
 

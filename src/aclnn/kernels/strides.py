@@ -6,10 +6,12 @@ import ctypes
 import math
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from aclnn.base.geometry import Array
+from aclnn.kernels.nopython.agreed import TILE
 
 
 def _address_by_interface(array: Array) -> int:
@@ -72,3 +74,42 @@ def merged(shape: Sequence[int], *strides: Sequence[int]) -> tuple[list[int], li
 def rows_of(sizes: Sequence[int]) -> int:
     """How many rows there are when the last axis is one row."""
     return math.prod(sizes[:-1])
+
+
+_SHORT_ROW = 256  # elements: shorter rows are done several at a time
+_SQUARE = 32  # the side of a block whose rows are another view's columns
+
+
+class Blocks(NamedTuple):
+    """How nopython.walk goes over views by blocks of the last two axes."""
+
+    sizes: list[int]  # of the axes, then the most rows and columns of a block
+    steps: list[list[int]]  # of every view
+    items: int
+
+
+def blocks(sizes: Sequence[int], steps: Sequence[Sequence[int]]) -> Blocks:
+    """Blocks of merged views: whole rows where all views like the last axis best, else squares of the last axis and the
+    one that another view likes best, so that lines of memory are used up while they are near.
+
+    >>> blocks([5000], [[1], [0]])
+    Blocks(sizes=[1, 5000, 1, 1024], steps=[[0, 1], [0, 0]], items=5)
+    >>> blocks([64, 100], [[100, 1], [1, 64]])
+    Blocks(sizes=[64, 100, 32, 32], steps=[[100, 1], [1, 64]], items=8)
+    """
+    turned = {axis for view in steps if abs(view[-1]) > 1 and (axis := _finest(view)) != len(sizes) - 1}
+    second = min(turned, default=len(sizes) - 2)
+    order = [*(d for d in range(len(sizes) - 1) if d != second), second, len(sizes) - 1]
+    axes = [(sizes[d], *(view[d] for view in steps)) if d >= 0 else (1, *(0 for _ in steps)) for d in order]
+    rows, columns = axes[-2][0], axes[-1][0]
+    across = min(columns, _SQUARE if turned else TILE)
+    down = 1 if across >= _SHORT_ROW else min(rows, TILE // across)
+    across = min(columns, TILE // down)
+    items = math.prod(axis[0] for axis in axes[:-2]) * -(-rows // down) * -(-columns // across)
+    columns_of = [[axis[i] for axis in axes] for i in range(1 + len(steps))]
+    return Blocks([*columns_of[0], down, across], columns_of[1:], items)
+
+
+def _finest(view: Sequence[int]) -> int:
+    """The axis along which a view has its smallest step."""
+    return min((d for d, step in enumerate(view) if step), key=lambda d: abs(view[d]))

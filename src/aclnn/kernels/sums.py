@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels import jit
 from aclnn.kernels.entry import Entry
 from aclnn.kernels.nopython.agreed import COLUMN_TILE
-from aclnn.kernels.strides import merged
+from aclnn.kernels.strides import address, merged
 from aclnn.kernels.threads import Work, worth
 
 PER_THREAD = 32768  # elements that pay for waking a thread
@@ -27,6 +28,17 @@ class Sums(NamedTuple):
 
     def work(self) -> Work:
         return Work(self.entry, self.items, 1, self.arguments, self.threads, self.kept)
+
+    def adder(self) -> Callable[[Array, Array], None]:
+        """A launch of one executor's: (source, target)."""
+        work = self.work()
+
+        def add(source: Array, target: Array) -> None:
+            work.point(0, address(source))
+            work.point(2, address(target))
+            work.run()
+
+        return add
 
 
 def plan(source: TensorSpec, axis: int, target: TensorSpec, threads: int) -> Sums:

@@ -130,13 +130,15 @@ class Work:
         if self.threads == 1:
             self.entry.call(self.address)
             return
-        threads, omp = self.arm(), runtime()
-        if omp is None and not forked():
+        omp = runtime()
+        if omp is not None and not forked():
+            self.block[WHO], self.block[HOW_MANY] = omp.who, omp.how_many
+            omp.parallel(self.entry.address, self.address, self.threads, 0)
+        elif omp is None and not forked():
             pool.run(self.entry, self.block, self.threads)
-        elif threads == 1 or omp is None:
-            self.entry.call(self.address)
         else:
-            omp.parallel(self.entry.address, self.address, threads, 0)
+            self.arm()
+            self.entry.call(self.address)
 
 
 class Launch:

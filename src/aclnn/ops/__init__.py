@@ -1,8 +1,6 @@
 """WHAT the operators are: one file per family = contract + reference mathematics + interesting cases.
 
-Every operator `aclnnXyz` of a family file has, by name: the contract `xyz`, its float64 reference
-`xyz_reference(**arguments)`, the sums behind each output `xyz_terms(**arguments)` (what rounding may do to it), a
-maker of valid cases `xyz_case(**sizes)`, and the interesting ones `xyz_cases()`.
+`OPERATORS`, at the end of a family file, names the parts of each of its operators (definition.py).
 """
 
 from __future__ import annotations
@@ -10,27 +8,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from aclnn.base.once import once
 from aclnn.base.status import invalid
 from aclnn.contract.cases import Case
 from aclnn.contract.model import Op
+from aclnn.ops.definition import Definition
 
-# The order of tables and documents. A family has a second file where its two directions would not fit into one.
-FAMILIES = ("elu", "convolution", "convolution_forward", "conv_tbc", "lstm", "lstm_forward", "lstm_cell")
+# Every family with its files, in the order of tables and documents. A second file where two directions would not fit.
+FAMILIES = {
+    "elu": ("elu",),
+    "convolution": ("convolution", "convolution_forward"),
+    "conv_tbc": ("conv_tbc",),
+    "lstm": ("lstm", "lstm_forward"),
+    "lstm_cell": ("lstm_cell",),
+}
 
 
 @once
-def _homes() -> dict[str, tuple[Op, ModuleType]]:
-    """Every operator by vendor name, with the module it lives in."""
-    modules = [import_module(f"aclnn.ops.{family}") for family in FAMILIES]
-    return {v.name: (v, m) for m in modules for v in vars(m).values() if isinstance(v, Op)}
+def _definitions() -> dict[str, tuple[Definition, str, str]]:
+    """The parts of every operator by vendor name, with its family and its file."""
+    homes = ((family, file) for family, files in FAMILIES.items() for file in files)
+    return {
+        definition.op.name: (definition, family, file)
+        for family, file in homes
+        for definition in import_module(f"aclnn.ops.{file}").OPERATORS
+    }
 
 
 def all_ops() -> tuple[Op, ...]:
-    return tuple(op for op, _ in _homes().values())
+    return tuple(definition.op for definition, _, _ in _definitions().values())
 
 
 def find(name: str) -> Op:
@@ -45,28 +53,26 @@ def find(name: str) -> Op:
 
 
 def family_of(op: Op) -> str:
+    return _definitions()[op.name][1]
+
+
+def file_of(op: Op) -> str:
     """The file name an operator has in ops/ and kernels/."""
-    return _homes()[op.name][1].__name__.rpartition(".")[2]
+    return _definitions()[op.name][2]
 
 
 def reference(op: Op) -> Callable[..., Any]:
-    return _part(op, "reference")
+    return _definitions()[op.name][0].reference
 
 
 def terms(op: Op) -> Callable[..., Any]:
-    return _part(op, "terms")
+    return _definitions()[op.name][0].terms
 
 
 def case_maker(op: Op) -> Callable[..., Case]:
-    return _part(op, "case")
+    return _definitions()[op.name][0].case
 
 
 def cases(op: Op) -> Iterator[Case]:
     """Valid cases that together reach every attribute and every corner."""
-    found: Iterator[Case] = _part(op, "cases")()
-    return found
-
-
-def _part(op: Op, what: str) -> Callable[..., Any]:
-    part: Callable[..., Any] = getattr(_homes()[op.name][1], f"{op.python}_{what}")
-    return part
+    return _definitions()[op.name][0].cases()

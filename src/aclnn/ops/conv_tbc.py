@@ -14,17 +14,18 @@ Backward  gradInput[i, b]  = Σ over k of       self[i + pad − k, b] · weight
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import partial, wraps
+from typing import Any
 
 import numpy as np
 
+from aclnn.base.device import CPU, DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
-from aclnn.base.product import CPU, DEFAULT, Product
 from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
-from aclnn.base.taps import meetings
+from aclnn.base.taps import tap_ranges
 from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
@@ -33,6 +34,7 @@ from aclnn.contract.model import Op, formats, number, tensor_in, tensor_out
 from aclnn.contract.rule import Stage
 from aclnn.contract.words import at_least, between, equal, one_of, same_dtype, shape_is, when
 from aclnn.ops.convolution_rules import CUBE_MATH_TYPE
+from aclnn.ops.definition import Definition
 
 SEQUENCE = {"ranks": (3,), "formats": formats(Format.ND, Format.NCL)}
 CHANNELS = {"ranks": (1,), "formats": formats(Format.ND, Format.NCL)}
@@ -132,7 +134,7 @@ def conv_tbc_backward_reference(
 ) -> tuple[Array, Array, Array]:
     g, x, w = cube_inputs(cube_math_type, grad_output, input, weight)
     grad_input, grad_weight = np.zeros(x.shape), np.zeros(w.shape)
-    (taps,) = meetings(g.shape[:1], x.shape[:1], w.shape[:1], (1,), (pad,), (1,))
+    (taps,) = tap_ranges(g.shape[:1], x.shape[:1], w.shape[:1], (1,), (pad,), (1,))
     for k, (u, i) in enumerate(taps):
         grad_input[i] += g[u] @ w[k].T
         grad_weight[k] = np.tensordot(x[i], g[u], axes=((0, 1), (0, 1)))
@@ -164,7 +166,7 @@ def conv_tbc_backward_case(
     pad: int = 0,
     cube_math_type: int = KEEP,
     dtype: DType = FLOAT32,
-    product: Product = DEFAULT,
+    device: Device = DEFAULT,
 ) -> Case:
     steps = time + 2 * pad + 1 - kernel
     if steps < 0:
@@ -179,7 +181,7 @@ def conv_tbc_backward_case(
         "gradBias": (out_channels,),
     }
     tensors = {name: dense(dtype, shape, Format.ND) for name, shape in shapes.items()}
-    return Case(conv_tbc_backward, {**tensors, "pad": pad, "cubeMathType": cube_math_type}, product)
+    return Case(conv_tbc_backward, {**tensors, "pad": pad, "cubeMathType": cube_math_type}, device)
 
 
 def conv_tbc_backward_cases() -> Iterator[Case]:
@@ -187,7 +189,7 @@ def conv_tbc_backward_cases() -> Iterator[Case]:
     for dtype in (FLOAT32, FLOAT16, BFLOAT16):
         yield make(pad=1, dtype=dtype)
         yield make(time=5, kernel=1, cube_math_type=1, dtype=dtype)
-    yield make(pad=2, dtype=FLOAT64, product=CPU)
+    yield make(pad=2, dtype=FLOAT64, device=CPU)
     yield make(pad=5).but("pad larger than the kernel")
     yield make(time=2, kernel=5, pad=2).but("kernel longer than the input")
     yield make(time=1, batch=1, in_channels=1, out_channels=1, kernel=1)
@@ -195,7 +197,7 @@ def conv_tbc_backward_cases() -> Iterator[Case]:
     yield make(cube_math_type=3)
     yield make(cube_math_type=2, dtype=FLOAT16)
     yield from _views()
-    on_cpu = partial(make, product=CPU)
+    on_cpu = partial(make, device=CPU)
     yield from (on_cpu(time=2), on_cpu(time=0, pad=1), on_cpu(kernel=0))
     yield from (on_cpu(batch=0), on_cpu(in_channels=0), on_cpu(out_channels=0))
     yield on_cpu(time=300, kernel=256).but("beyond the limits")
@@ -264,7 +266,7 @@ conv_tbc = Op(
 def conv_tbc_reference(input: Array, weight: Array, bias: Array, pad: int, cube_math_type: int = KEEP) -> Array:
     x, w = cube_inputs(cube_math_type, input, weight)
     output = np.zeros((len(x) + 2 * pad + 1 - len(w), x.shape[1], w.shape[2])) + bias.astype(np.float64)
-    (taps,) = meetings(output.shape[:1], x.shape[:1], w.shape[:1], (1,), (pad,), (1,))
+    (taps,) = tap_ranges(output.shape[:1], x.shape[:1], w.shape[:1], (1,), (pad,), (1,))
     for k, (u, i) in enumerate(taps):
         output[u] += x[i] @ w[k]
     return output
@@ -280,26 +282,15 @@ def conv_tbc_terms(input: Array, weight: Array, bias: Array, pad: int, cube_math
     return Terms(total, (weight.shape[0] * weight.shape[1] + 1,))
 
 
-def conv_tbc_case(
-    time: int = 7,
-    batch: int = 2,
-    in_channels: int = 3,
-    out_channels: int = 4,
-    kernel: int = 3,
-    pad: int = 0,
-    cube_math_type: int = KEEP,
-    dtype: DType = FLOAT32,
-    product: Product = DEFAULT,
-) -> Case:
-    return _forward(
-        conv_tbc_backward_case(time, batch, in_channels, out_channels, kernel, pad, cube_math_type, dtype, product)
-    )
+@wraps(conv_tbc_backward_case)
+def conv_tbc_case(*sizes: Any, **more: Any) -> Case:
+    return _forward(conv_tbc_backward_case(*sizes, **more))
 
 
 def _forward(back: Case) -> Case:
     values = {name: back.values[name] for name in ("weight", "bias", "pad", "cubeMathType")}
     return Case(
-        conv_tbc, {**values, "self": back.values["input"], "output": back.values["self"]}, back.product, back.note
+        conv_tbc, {**values, "self": back.values["input"], "output": back.values["self"]}, back.device, back.note
     )
 
 
@@ -310,3 +301,15 @@ def conv_tbc_cases() -> Iterator[Case]:
     y, b = plain.values["output"], plain.values["bias"]
     yield plain.but("broadcast bias", bias=b._replace(strides=(0,), offset=1))
     yield plain.but("permuted output", output=y._replace(strides=(1, 7, -16), offset=60, storage=None))
+
+
+OPERATORS = (
+    Definition(
+        conv_tbc_backward,
+        conv_tbc_backward_reference,
+        conv_tbc_backward_terms,
+        conv_tbc_backward_case,
+        conv_tbc_backward_cases,
+    ),
+    Definition(conv_tbc, conv_tbc_reference, conv_tbc_terms, conv_tbc_case, conv_tbc_cases),
+)

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.base.device import CPU, DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
-from aclnn.base.product import CPU, DEFAULT, Product
 from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
-from aclnn.base.taps import every_tap, meetings, output_size, taps_first, taps_last
+from aclnn.base.taps import every_tap, output_size, tap_ranges, taps_first, taps_last
 from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
@@ -49,6 +49,7 @@ from aclnn.ops.convolution_rules import (
     channel_rules,
     emptiness_rules,
 )
+from aclnn.ops.definition import Definition
 
 COMPUTED_AS = Promoted(("gradOutput", "input", "weight"))
 
@@ -160,7 +161,7 @@ def convolution_backward_reference(
     grad_output_seen, input_seen, weight_seen = cube_inputs(cube_math_type, grad_output, input, weight)
     g, x = channels_last(grad_output_seen, groups), channels_last(input_seen, groups)
     w = taps_first(weight_seen, groups, transposed)  # (*taps, groups, output channels, input channels)
-    axes = meetings(g.shape[2:-1], x.shape[2:-1], w.shape[:-3], stride, padding, dilation, transposed)
+    axes = tap_ranges(g.shape[2:-1], x.shape[2:-1], w.shape[:-3], stride, padding, dilation, transposed)
     grad_x, grad_w = np.zeros(x.shape), np.zeros(w.shape)
     for q, u, i in every_tap(axes):
         rows = flat(g[u])
@@ -227,7 +228,7 @@ def convolution_backward_case(
     output_mask: tuple[bool, ...] = (True, True, True),
     cube_math_type: int = KEEP,
     dtype: DType = FLOAT32,
-    product: Product = DEFAULT,
+    device: Device = DEFAULT,
 ) -> Case:
     """`nd` spatial axes, unless `size` has one entry for each."""
     axes = nd if isinstance(size, int) else len(size)
@@ -249,7 +250,7 @@ def convolution_backward_case(
     tensors = {n: dense(dtype, shape, args[n].default_format(len(shape))) for n, shape in shapes.items()}
     values = {"biasSizes": (out_channels,), "stride": s, "padding": p, "dilation": d, "transposed": transposed}
     values |= {"outputPadding": extra, "groups": groups, "outputMask": output_mask, "cubeMathType": cube_math_type}
-    return Case(convolution_backward, {**tensors, **values}, product)
+    return Case(convolution_backward, {**tensors, **values}, device)
 
 
 def convolution_backward_cases() -> Iterator[Case]:
@@ -282,7 +283,7 @@ def _dtypes_and_masks() -> Iterator[Case]:
     for dtype in (FLOAT16, BFLOAT16):
         yield make(size=5, padding=1, dtype=dtype)
         yield make(1, size=4, stride=2, output_padding=1, transposed=True, dtype=dtype)
-    yield make(size=5, stride=2, dtype=FLOAT64, product=CPU)
+    yield make(size=5, stride=2, dtype=FLOAT64, device=CPU)
     for cube_math_type in (1, 2, 3):
         yield make(size=5, cube_math_type=cube_math_type)
         yield make(size=3, cube_math_type=cube_math_type, transposed=True, dtype=FLOAT16)
@@ -331,7 +332,18 @@ def _empty_tensors() -> Iterator[Case]:
     yield make(batch=0, out_channels=0, size=4, transposed=True).but("no batch, no output channels")
     yield make(in_channels=0, size=4, groups=2).but("no input channels")
     yield make(in_channels=0, size=0, kernel=1, padding=1).but("no input channels, no positions")
-    on_cpu = partial(make, product=CPU)
+    on_cpu = partial(make, device=CPU)
     yield from (on_cpu(out_channels=0), on_cpu(size=0, padding=1, kernel=1), on_cpu(size=2), on_cpu(kernel=0))
     yield on_cpu(in_channels=0, size=4, transposed=True)
     yield on_cpu(1, size=1, kernel=2, padding=1, transposed=True).but("no output positions")
+
+
+OPERATORS = (
+    Definition(
+        convolution_backward,
+        convolution_backward_reference,
+        convolution_backward_terms,
+        convolution_backward_case,
+        convolution_backward_cases,
+    ),
+)

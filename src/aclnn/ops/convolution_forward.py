@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.base.device import CPU, DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
-from aclnn.base.product import CPU, DEFAULT, Product
 from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
-from aclnn.base.taps import every_tap, meetings, output_size, taps_first
+from aclnn.base.taps import every_tap, output_size, tap_ranges, taps_first
 from aclnn.base.tolerance import Terms
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case
@@ -46,6 +46,7 @@ from aclnn.ops.convolution_rules import (
     channel_rules,
     emptiness_rules,
 )
+from aclnn.ops.definition import Definition
 
 COMPUTED_AS = Promoted(("input", "weight"))
 OUTPUT_CHANNELS = Either(TRANSPOSED, Dim("weight", 1) * Attr("groups"), Dim("weight", 0))
@@ -133,7 +134,7 @@ def convolution_reference(
     w = taps_first(weight_seen, groups, transposed)  # (*taps, groups, output channels, input channels)
     sizes = output_size(input.shape[2:], weight.shape[2:], stride, padding, dilation, transposed, output_padding)
     y = np.zeros((groups, len(input), *sizes, w.shape[-2]))
-    for q, u, i in every_tap(meetings(sizes, x.shape[2:-1], w.shape[:-3], stride, padding, dilation, transposed)):
+    for q, u, i in every_tap(tap_ranges(sizes, x.shape[2:-1], w.shape[:-3], stride, padding, dilation, transposed)):
         y[u] += (flat(x[i]) @ w[q].swapaxes(1, 2)).reshape(y[u].shape)
     by_channel = channels_second(y).reshape(len(input), groups * w.shape[-2], *sizes)
     return by_channel if bias is None else by_channel + bias.astype(np.float64).reshape(-1, *(1,) * len(sizes))
@@ -169,17 +170,17 @@ def convolution_case(
     has_bias: bool = True,
     cube_math_type: int = KEEP,
     dtype: DType = FLOAT32,
-    product: Product = DEFAULT,
+    device: Device = DEFAULT,
 ) -> Case:
     """`nd` spatial axes, unless `size` has one entry for each."""
     sizes = (nd, batch, in_channels, out_channels, size, kernel, stride, padding, dilation, output_padding, groups)
     back = convolution_backward_case(
-        *sizes, transposed, cube_math_type=cube_math_type, dtype=dtype, product=product
+        *sizes, transposed, cube_math_type=cube_math_type, dtype=dtype, device=device
     ).values
     same = ("input", "weight", "stride", "padding", "dilation", "transposed", "outputPadding", "groups", "cubeMathType")
     values = {name: back[name] for name in same}
     values |= {"bias": back["gradBias"] if has_bias else None, "output": back["gradOutput"]}
-    return Case(convolution, values, product)
+    return Case(convolution, values, device)
 
 
 def convolution_cases() -> Iterator[Case]:
@@ -210,7 +211,7 @@ def _dtypes() -> Iterator[Case]:
     for dtype in (FLOAT16, BFLOAT16):
         yield make(size=5, padding=1, dtype=dtype)
         yield make(1, size=4, stride=2, output_padding=1, transposed=True, dtype=dtype)
-    yield make(size=5, stride=2, dtype=FLOAT64, product=CPU)
+    yield make(size=5, stride=2, dtype=FLOAT64, device=CPU)
     for cube_math_type in (1, 2, 3):
         yield make(size=5, cube_math_type=cube_math_type)
     yield make(size=5, cube_math_type=1, dtype=BFLOAT16)
@@ -244,7 +245,10 @@ def _empty_tensors() -> Iterator[Case]:
         yield make(batch=0, size=4, transposed=transposed).but("no batch")
         yield make(1, batch=0, size=3, kernel=0, transposed=transposed).but("no batch, no kernel")
     yield make(in_channels=0, size=4, groups=2).but("no input channels")
-    on_cpu = partial(make, product=CPU)
+    on_cpu = partial(make, device=CPU)
     yield from (on_cpu(out_channels=0), on_cpu(size=0, padding=1, kernel=1), on_cpu(size=2), on_cpu(kernel=0))
     yield on_cpu(in_channels=0, size=4, transposed=True)
     yield on_cpu(1, size=1, kernel=2, padding=1, transposed=True).but("no output positions")
+
+
+OPERATORS = (Definition(convolution, convolution_reference, convolution_terms, convolution_case, convolution_cases),)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from aclnn.base.device import CPU
 from aclnn.base.format import Format
-from aclnn.base.product import CPU
 from aclnn.base.rounding import KEEP
 from aclnn.base.taps import output_size, padding_ends
 from aclnn.contract.call import Call
@@ -168,7 +168,7 @@ LIMITS = when(
 
 def beyond_the_limits(make: Callable[..., Case]) -> Iterator[Case]:
     """What only `cpu` takes: each is refused elsewhere, by one of the limits."""
-    on_cpu = partial(make, product=CPU)
+    on_cpu = partial(make, device=CPU)
     yield on_cpu(1, size=257, kernel=256)
     yield on_cpu(1, size=3, padding=256)
     yield on_cpu(3, size=1, kernel=1, stride=64)

@@ -14,13 +14,14 @@ branch; NaN gives NaN. exp(…) − 1 is computed as expm1, which keeps its digi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
+from aclnn.base.device import DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.geometry import Array
-from aclnn.base.product import DEFAULT, Product
 from aclnn.base.ranges import Size, product_total
 from aclnn.base.scalar import scalar as number
 from aclnn.base.tensor import TensorSpec, dense
@@ -28,6 +29,7 @@ from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.model import ANY_FORMAT, Arg, Op, flag, scalar, tensor_in, tensor_out, tensor_updated
 from aclnn.contract.words import at_least, same_dtype, same_shape, when
+from aclnn.ops.definition import Definition
 
 
 def _scalars(**given: Any) -> tuple[Arg, ...]:
@@ -162,7 +164,7 @@ def elu_backward_case(
     input_scale: float = 1.0,
     is_result: bool = False,
     dtype: DType = FLOAT32,
-    product: Product = DEFAULT,
+    device: Device = DEFAULT,
 ) -> Case:
     spec = dense(dtype, shape)
     values = {
@@ -174,7 +176,7 @@ def elu_backward_case(
         "selfOrResult": spec,
         "gradInput": spec,
     }
-    return Case(elu_backward, values, product)
+    return Case(elu_backward, values, device)
 
 
 def elu_backward_cases() -> Iterator[Case]:
@@ -212,11 +214,11 @@ def elu_case(
     scale: float = 1.0,
     input_scale: float = 1.0,
     dtype: DType = FLOAT32,
-    product: Product = DEFAULT,
+    device: Device = DEFAULT,
 ) -> Case:
     spec = dense(dtype, shape)
     scalars = {"alpha": number(alpha), "scale": number(scale), "inputScale": number(input_scale)}
-    return Case(elu, {"self": spec, **scalars, "out": spec}, product)
+    return Case(elu, {"self": spec, **scalars, "out": spec}, device)
 
 
 def elu_cases() -> Iterator[Case]:
@@ -232,25 +234,23 @@ def elu_cases() -> Iterator[Case]:
     yield plain.but("out of another dtype", out=dense(FLOAT16, (4, 3)))
 
 
-elu__reference, elu__terms = elu_reference, elu_terms
+@wraps(elu_case)
+def elu_in_place_case(*sizes: Any, **more: Any) -> Case:
+    return _in_place(elu_case(*sizes, **more))
 
 
-def elu__case(
-    shape: tuple[int, ...] = (3, 4),
-    alpha: float = 1.0,
-    scale: float = 1.0,
-    input_scale: float = 1.0,
-    dtype: DType = FLOAT32,
-    product: Product = DEFAULT,
-) -> Case:
-    return _in_place(elu_case(shape, alpha, scale, input_scale, dtype, product))
-
-
-def elu__cases() -> Iterator[Case]:
+def elu_in_place_cases() -> Iterator[Case]:
     """Those of ELU, laid out as their outputs are."""
     yield from (_in_place(case) for case in elu_cases() if case.values["out"].dtype is case.values["self"].dtype)
 
 
 def _in_place(case: Case) -> Case:
     values = {"selfRef": case.values["out"], **{n: case.values[n] for n in ("alpha", "scale", "inputScale")}}
-    return Case(elu_, values, case.product, case.note)
+    return Case(elu_, values, case.device, case.note)
+
+
+OPERATORS = (
+    Definition(elu_backward, elu_backward_reference, elu_backward_terms, elu_backward_case, elu_backward_cases),
+    Definition(elu, elu_reference, elu_terms, elu_case, elu_cases),
+    Definition(elu_, elu_reference, elu_terms, elu_in_place_case, elu_in_place_cases),
+)

@@ -3,7 +3,7 @@
 Forward, one layer and direction, x the input or the states of the layer below, `prev` the step before in its direction:
     i, f, g, o = σ, σ, tanh, σ of x·w_ihᵀ + b_ih + h_prev·w_hhᵀ + b_hh; c = f·c_prev + i·g; h = o·tanhc, tanhc = tanh(c)
 
-Backward, walking against the direction from dh_next = dh, dc_next = dc:
+Backward, step by step against the direction from dh_next = dh, dc_next = dc:
     dh_t = dy_t + dh_next                        dc_t = dh_t·o·(1 − tanhc²) + dc_next
     di = dc_t·g·i·(1 − i)                        df = dc_t·c_prev·f·(1 − f)
     dg = dc_t·i·(1 − g²)                         do = dh_t·tanhc·o·(1 − o)
@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.base.device import CPU, DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
-from aclnn.base.product import CPU, DEFAULT, Product
 from aclnn.base.ranges import finite_or_unknown
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.base.tolerance import Terms
@@ -38,7 +38,8 @@ from aclnn.contract.rows import ALSO, Rows
 from aclnn.contract.rule import Stage
 from aclnn.contract.rules import Descending
 from aclnn.contract.words import between, length
-from aclnn.ops.lstm_walk import Backward, BackwardErrors
+from aclnn.ops.definition import Definition
+from aclnn.ops.lstm_time_loop import Backward, BackwardErrors
 
 DIRECTIONS = Either(Attr("bidirectional"), Const(2), Const(1))
 LAYERS = DIRECTIONS * Attr("numLayers")  # counted with their directions
@@ -89,6 +90,70 @@ def rows_of(steps: str, *others: str) -> Rows:
     return Rows(("input", *others), steps, "hx", "batchFirst")
 
 
+def sequences(batch_sizes: str) -> Arg:
+    """input, which may be rows where there is an argument of this name."""
+    return tensor_in(
+        "input",
+        ranks=(3,),
+        ranks_also=ALSO,
+        formats=FORMATS,
+        en=f"The input sequences, [T, B, I], or [B, T, I] if batchFirst; with {batch_sizes} also [T·B, I].",
+        zh=f"输入序列，[T, B, I]；batchFirst为true时是[B, T, I]；有{batch_sizes}时也可为[T·B, I]。",
+    )
+
+
+def parameters(shapes: Expr, **given: Any) -> Arg:
+    return tensor_list(
+        "params",
+        ranks=(1, 2),
+        formats=FORMATS,
+        dtype_like="input",
+        shape=shapes,
+        domain="weight",
+        en="Weights and biases, per layer and direction: w_ih, w_hh, then b_ih, b_hh if hasBias; rows i, f, g, o.",
+        zh="权重和偏置，每层每个方向依次为w_ih、w_hh，hasBias为true时还有b_ih、b_hh；行按i、f、g、o排布。",
+        **given,
+    )
+
+
+def initial_state(shape: tuple[Expr, ...], en: str = ".", zh: str = "。", **given: Any) -> Arg:
+    """hx; `en` and `zh` end its description."""
+    return tensor_list(
+        "hx",
+        ranks=(3,),
+        formats=FORMATS,
+        dtype_like="input",
+        shape=shape,
+        en=f"The initial state: h0 and c0, [L·D, B, H] each, at index layer·D + direction{en}",
+        zh=f"初始状态h0和c0，均为[L·D, B, H]，下标为layer·D + direction{zh}",
+        **given,
+    )
+
+
+def batch_sizes(name: str, **given: Any) -> Arg:
+    return tensor_in(
+        name,
+        optional=True,
+        default=None,
+        dtypes=(INT64,),
+        ranks=(1,),
+        shape=(STEPS,),
+        en="How many sequences take part in each step, [T], not increasing; null: all of them.",
+        zh="每个时刻参与计算的序列数，[T]，不递增；为空时全部参与。",
+        **given,
+    )
+
+
+HAS_BIAS = flag("hasBias", keyword_only=True, en="Whether params holds biases.", zh="params中是否有偏置。")
+NUM_LAYERS = number("numLayers", "int64", keyword_only=True, en="The number of layers, L.", zh="层数L。")
+BIDIRECTIONAL = flag(
+    "bidirectional",
+    keyword_only=True,
+    en="Whether there is a reverse direction too: D = 2, else 1.",
+    zh="是否双向：D = 2，否则为1。",
+)
+
+
 def _output(name: str, python: str, like: str, **given: Any) -> Arg:
     return tensor_out(name, python=python, ranks=(3,), formats=FORMATS, dtype_like="input", shape=like, **given)
 
@@ -102,33 +167,9 @@ lstm_backward = Op(
     en="Gradient of an LSTM: of its input, its initial state and its parameters.",
     zh="LSTM的反向计算：输入、初始状态和参数的梯度。",
     args=(
-        tensor_in(
-            "input",
-            ranks=(3,),
-            ranks_also=ALSO,
-            formats=FORMATS,
-            en="The input sequences, [T, B, I], or [B, T, I] if batchFirst; with batchSizesOptional also [T·B, I].",
-            zh="输入序列，[T, B, I]；batchFirst为true时是[B, T, I]；有batchSizesOptional时也可为[T·B, I]。",
-        ),
-        tensor_list(
-            "hx",
-            ranks=(3,),
-            formats=FORMATS,
-            dtype_like="input",
-            shape=STATE,
-            en="The initial state: h0 and c0, [L·D, B, H] each, at index layer·D + direction.",
-            zh="初始状态h0和c0，均为[L·D, B, H]，下标为layer·D + direction。",
-        ),
-        tensor_list(
-            "params",
-            ranks=(1, 2),
-            formats=FORMATS,
-            dtype_like="input",
-            shape=PARAMETER_SHAPES,
-            domain="weight",
-            en="Weights and biases, per layer and direction: w_ih, w_hh, then b_ih, b_hh if hasBias; rows i, f, g, o.",
-            zh="权重和偏置，每层每个方向依次为w_ih、w_hh，hasBias为true时还有b_ih、b_hh；行按i、f、g、o排布。",
-        ),
+        sequences("batchSizesOptional"),
+        initial_state(STATE),
+        parameters(PARAMETER_SHAPES),
         _tensor(
             "dy",
             shape=(Dim("input", 0), Dim("input", 1), DIRECTIONS * HIDDEN_SIZE),
@@ -145,19 +186,9 @@ lstm_backward = Op(
         _list("h", "Hidden states", "隐藏状态", "tanh"),
         _list("c", "Cell states", "细胞状态"),
         _list("tanhc", "tanh of the cell states, used as given", "细胞状态的tanh，按给定值使用", "tanh"),
-        tensor_in(
-            "batchSizesOptional",
-            python="batch_sizes",
-            optional=True,
-            default=None,
-            dtypes=(INT64,),
-            ranks=(1,),
-            shape=(STEPS,),
-            en="How many sequences take part in each step, [T], not increasing; null: all of them.",
-            zh="每个时刻参与计算的序列数，[T]，不递增；为空时全部参与。",
-        ),
-        flag("hasBias", keyword_only=True, en="Whether params holds biases.", zh="params中是否有偏置。"),
-        number("numLayers", "int64", keyword_only=True, en="The number of layers, L.", zh="层数L。"),
+        batch_sizes("batchSizesOptional", python="batch_sizes"),
+        HAS_BIAS,
+        NUM_LAYERS,
         number(
             "dropout",
             "double",
@@ -173,12 +204,7 @@ lstm_backward = Op(
             en="Whether the forward ran in training. It does not change the gradient.",
             zh="正向是否为训练场景。不影响梯度。",
         ),
-        flag(
-            "bidirectional",
-            keyword_only=True,
-            en="Whether there is a reverse direction too: D = 2, else 1.",
-            zh="是否双向：D = 2，否则为1。",
-        ),
+        BIDIRECTIONAL,
         flag(
             "batchFirst",
             keyword_only=True,
@@ -254,7 +280,7 @@ def lstm_backward_case(
     dropout: float = 0.0,
     train: bool = True,
     dtype: DType = FLOAT32,
-    product: Product = DEFAULT,
+    device: Device = DEFAULT,
 ) -> Case:
     """`lengths`, one per sequence and not increasing, makes the sequences of variable length."""
     directions = 2 if bidirectional else 1
@@ -272,10 +298,10 @@ def lstm_backward_case(
     values |= {"batchSizesOptional": None if lengths is None else dense(INT64, (steps,), Format.ND)}
     values |= {"hasBias": has_bias, "numLayers": layers, "dropout": dropout, "train": train}
     values |= {"bidirectional": bidirectional, "batchFirst": batch_first, "outputMask": None}
-    params = tuple(tensor(*shape) for shape in parameter_shapes(Call(values, product)))
+    params = tuple(tensor(*shape) for shape in parameter_shapes(Call(values, device)))
     values |= {"params": params, "dxOut": values["input"], "dhPrevOut": state, "dcPrevOut": state, "dparamsOut": params}
     data = {} if lengths is None else {"batchSizesOptional": batch_sizes_of(lengths, steps, batch)}
-    return Case(lstm_backward, values, product, data=data)
+    return Case(lstm_backward, values, device, data=data)
 
 
 def batch_sizes_of(lengths: Sequence[int], steps: int, batch: int) -> Array:
@@ -295,7 +321,7 @@ def lstm_backward_cases() -> Iterator[Case]:
     yield make(2, 1, 1, 1, dropout=1.0)
     yield make(3, 2, dtype=FLOAT16).but("outputMask is ignored", outputMask=(False, False, False, False))
     for dtype in (BFLOAT16, FLOAT64, FLOAT16):
-        yield make(3, 2, 2, 3, layers=2, bidirectional=True, dtype=dtype, product=CPU)
+        yield make(3, 2, 2, 3, layers=2, bidirectional=True, dtype=dtype, device=CPU)
     for lengths in ((4, 4, 2, 1), (3, 1, 0, 0), (0, 0, 0, 0)):
         yield make(4, 4, 3, 2, 2, True, lengths=lengths)
         yield make(4, 4, 3, 2, 1, batch_first=True, lengths=lengths, dtype=FLOAT16)
@@ -322,3 +348,8 @@ def _strided_cases(plain: Case) -> Iterator[Case]:
     yield plain.but("spread dcPrevOut", dcPrevOut=view((1, 2, 2), (0, 6, 3), 1, 12))
     reversed_bias = view((8,), (-2,), 15, 16)
     yield plain.but("strided dparamsOut", dparamsOut=(w_ih, view((8, 2), (1, 9), 0, 20), reversed_bias, b_hh))
+
+
+OPERATORS = (
+    Definition(lstm_backward, lstm_backward_reference, lstm_backward_terms, lstm_backward_case, lstm_backward_cases),
+)

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.base.device import CPU, DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
-from aclnn.base.product import CPU, DEFAULT, Product
 from aclnn.base.ranges import TINIEST, Size, beyond_range, nearest_zero, passed_on, product_total, sum_total
 from aclnn.base.sums import sum_rows
 from aclnn.base.tensor import TensorSpec, dense
@@ -29,6 +29,7 @@ from aclnn.contract.cases import Case
 from aclnn.contract.expr import Attr, Const, Dim
 from aclnn.contract.model import Arg, Op, flag, tensor_in, tensor_out
 from aclnn.contract.words import all_or_none
+from aclnn.ops.definition import Definition
 
 GATE_COLUMNS = Const(4) * Dim("cx", 1)
 
@@ -173,7 +174,7 @@ def thnn_fused_lstm_cell_backward_case(
     has_grad_hy: bool = True,
     has_grad_cy: bool = True,
     dtype: DType = FLOAT32,
-    product: Product = DEFAULT,
+    device: Device = DEFAULT,
 ) -> Case:
     state = dense(dtype, (batch, hidden_size), Format.ND)
     gates = dense(dtype, (batch, 4 * hidden_size), Format.ND)
@@ -188,7 +189,7 @@ def thnn_fused_lstm_cell_backward_case(
         "gradCxOut": state,
         "gradBiasOut": dense(dtype, (4 * hidden_size,), Format.ND) if has_bias else None,
     }
-    return Case(thnn_fused_lstm_cell_backward, values, product)
+    return Case(thnn_fused_lstm_cell_backward, values, device)
 
 
 def thnn_fused_lstm_cell_backward_cases() -> Iterator[Case]:
@@ -198,7 +199,7 @@ def thnn_fused_lstm_cell_backward_cases() -> Iterator[Case]:
     yield make(5, 3, dtype=FLOAT16)
     yield make(300, 2, dtype=FLOAT16)
     for dtype in (FLOAT32, BFLOAT16, FLOAT64):
-        yield make(4, 5, dtype=dtype, product=CPU)
+        yield make(4, 5, dtype=dtype, device=CPU)
     for has_grad_hy, has_grad_cy in ((False, True), (True, False), (False, False)):
         yield make(2, 3, True, has_grad_hy, has_grad_cy)
     for batch, hidden_size in ((0, 3), (3, 0), (0, 0), (1, 1)):
@@ -331,14 +332,14 @@ def thnn_fused_lstm_cell_terms(
 
 
 def thnn_fused_lstm_cell_case(
-    batch: int = 3, hidden_size: int = 4, has_bias: bool = True, dtype: DType = FLOAT32, product: Product = DEFAULT
+    batch: int = 3, hidden_size: int = 4, has_bias: bool = True, dtype: DType = FLOAT32, device: Device = DEFAULT
 ) -> Case:
     state = dense(dtype, (batch, hidden_size), Format.ND)
     gates = dense(dtype, (batch, 4 * hidden_size), Format.ND)
     bias = dense(dtype, (4 * hidden_size,), Format.ND) if has_bias else None
     values = {"inputGates": gates, "hiddenGates": gates, "cx": state, "inputBiasOptional": bias}
     values |= {"hiddenBiasOptional": bias, "hyOut": state, "cyOut": state, "storageOut": gates}
-    return Case(thnn_fused_lstm_cell, values, product)
+    return Case(thnn_fused_lstm_cell, values, device)
 
 
 def thnn_fused_lstm_cell_cases() -> Iterator[Case]:
@@ -348,7 +349,7 @@ def thnn_fused_lstm_cell_cases() -> Iterator[Case]:
     yield make(5, 3, dtype=FLOAT16)
     yield make(has_bias=False)
     for dtype in (FLOAT32, BFLOAT16, FLOAT64):
-        yield make(4, 5, dtype=dtype, product=CPU)
+        yield make(4, 5, dtype=dtype, device=CPU)
     for batch, hidden_size in ((0, 3), (3, 0), (0, 0), (1, 1)):
         yield make(batch, hidden_size)
     yield plain.but("broadcast inputGates", inputGates=TensorSpec(FLOAT32, (3, 16), (0, 1), 2, Format.ND, 20))
@@ -358,3 +359,21 @@ def thnn_fused_lstm_cell_cases() -> Iterator[Case]:
     yield plain.but("spread hyOut", hyOut=TensorSpec(FLOAT32, (3, 4), (10, 2), 3, Format.ND, 40))
     yield plain.but("transposed cyOut", cyOut=TensorSpec(FLOAT32, (3, 4), (1, 3), 0, Format.ND, 12))
     yield plain.but("transposed storageOut", storageOut=TensorSpec(FLOAT32, (3, 16), (1, 4), 1, Format.ND, 70))
+
+
+OPERATORS = (
+    Definition(
+        thnn_fused_lstm_cell_backward,
+        thnn_fused_lstm_cell_backward_reference,
+        thnn_fused_lstm_cell_backward_terms,
+        thnn_fused_lstm_cell_backward_case,
+        thnn_fused_lstm_cell_backward_cases,
+    ),
+    Definition(
+        thnn_fused_lstm_cell,
+        thnn_fused_lstm_cell_reference,
+        thnn_fused_lstm_cell_terms,
+        thnn_fused_lstm_cell_case,
+        thnn_fused_lstm_cell_cases,
+    ),
+)

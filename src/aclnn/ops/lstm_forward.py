@@ -15,31 +15,39 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, DType
+from aclnn.base.device import CPU, DEFAULT, Device
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
-from aclnn.base.product import CPU, DEFAULT, Product
 from aclnn.base.ranges import finite_or_unknown
 from aclnn.base.tensor import TensorSpec
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Above, Attr, Const, Dim, ElementDim, Formula
-from aclnn.contract.model import Arg, Op, flag, number, tensor_in, tensor_list, tensor_out
+from aclnn.contract.model import Arg, Op, flag, number, tensor_list, tensor_out
 from aclnn.contract.rows import ALSO
 from aclnn.contract.rule import Stage
 from aclnn.contract.rules import Descending
 from aclnn.contract.words import between, when
+from aclnn.ops.definition import Definition
 from aclnn.ops.lstm import (
     BATCH,
+    BIDIRECTIONAL,
     DIRECTIONS,
     FORMATS,
+    HAS_BIAS,
     LAYERS,
+    NUM_LAYERS,
     PARAMETERS,
     SAVED,
     STEPS,
+    batch_sizes,
+    initial_state,
     lstm_backward_case,
     parameter_shapes,
+    parameters,
     rows_of,
+    sequences,
 )
 from aclnn.ops.lstm_cell import cell_state_totals, cell_states
 
@@ -86,49 +94,12 @@ lstm = Op(
     en="An LSTM over whole sequences, with what its backward needs.",
     zh="对整个序列计算LSTM，并保存反向所需的中间结果。",
     args=(
-        tensor_in(
-            "input",
-            ranks=(3,),
-            ranks_also=ALSO,
-            formats=FORMATS,
-            en="The input sequences, [T, B, I], or [B, T, I] if batchFirst; with batchSizes also [T·B, I].",
-            zh="输入序列，[T, B, I]；batchFirst为true时是[B, T, I]；有batchSizes时也可为[T·B, I]。",
-        ),
-        tensor_list(
-            "params",
-            count=PARAMETERS,
-            ranks=(1, 2),
-            formats=FORMATS,
-            dtype_like="input",
-            shape=PARAMETER_SHAPES,
-            domain="weight",
-            en="Weights and biases, per layer and direction: w_ih, w_hh, then b_ih, b_hh if hasBias; rows i, f, g, o.",
-            zh="权重和偏置，每层每个方向依次为w_ih、w_hh，hasBias为true时还有b_ih、b_hh；行按i、f、g、o排布。",
-        ),
-        tensor_list(
-            "hx",
-            optional=True,
-            default=None,
-            count=Const(2),
-            ranks=(3,),
-            formats=FORMATS,
-            dtype_like="input",
-            shape=STATE,
-            en="The initial state: h0 and c0, [L·D, B, H] each, at index layer·D + direction; null is zeros.",
-            zh="初始状态h0和c0，均为[L·D, B, H]，下标为layer·D + direction；为空时按0计算。",
-        ),
-        tensor_in(
-            "batchSizes",
-            optional=True,
-            default=None,
-            dtypes=(INT64,),
-            ranks=(1,),
-            shape=(STEPS,),
-            en="How many sequences take part in each step, [T], not increasing; null: all of them.",
-            zh="每个时刻参与计算的序列数，[T]，不递增；为空时全部参与。",
-        ),
-        flag("hasBias", keyword_only=True, en="Whether params holds biases.", zh="params中是否有偏置。"),
-        number("numLayers", "int64", keyword_only=True, en="The number of layers, L.", zh="层数L。"),
+        sequences("batchSizes"),
+        parameters(PARAMETER_SHAPES, count=PARAMETERS),
+        initial_state(STATE, "; null is zeros.", "；为空时按0计算。", optional=True, default=None, count=Const(2)),
+        batch_sizes("batchSizes"),
+        HAS_BIAS,
+        NUM_LAYERS,
         number(
             "dropout",
             "double",
@@ -144,12 +115,7 @@ lstm = Op(
             en="Whether the seven lists are written.",
             zh="是否写入供反向使用的七个列表。",
         ),
-        flag(
-            "bidirectional",
-            keyword_only=True,
-            en="Whether there is a reverse direction too: D = 2, else 1.",
-            zh="是否双向：D = 2，否则为1。",
-        ),
+        BIDIRECTIONAL,
         flag(
             "batchFirst",
             keyword_only=True,
@@ -186,18 +152,18 @@ Lists = dict[str, Array]
 
 
 def lstm_reference(**given: Any) -> tuple[Any, ...]:
-    return _Forward(**given).results()
+    return _ForwardLoop(**given).results()
 
 
 def lstm_terms(**given: Any) -> tuple[Any, ...]:
-    return _Forward(**given).terms()
+    return _ForwardLoop(**given).terms()
 
 
-class _Forward:
-    """The arguments of a call, time-major and in float64, and the walk through them.
+class _ForwardLoop:
+    """The arguments of a call, time-major and in float64, and the loop through them.
 
     Where a sequence takes no part, 0 stands for its input. Index k is layer·directions + direction; h[k] and c[k] are
-    the state that the walk has reached.
+    the state that the loop has reached.
     """
 
     def __init__(self, **given: Any):
@@ -301,11 +267,11 @@ def lstm_case(
     train: bool = True,
     has_hx: bool = True,
     dtype: DType = FLOAT32,
-    product: Product = DEFAULT,
+    device: Device = DEFAULT,
 ) -> Case:
     """`lengths`, one per sequence and not increasing, makes the sequences of variable length."""
     sizes = (steps, batch, input_size, hidden_size, layers, bidirectional, has_bias, batch_first, lengths)
-    made = lstm_backward_case(*sizes, dropout, train, dtype, product)
+    made = lstm_backward_case(*sizes, dropout, train, dtype, device)
     back: Mapping[str, Any] = made.values
     same = ("input", "params", "hasBias", "numLayers", "dropout", "train", "bidirectional", "batchFirst")
     values = {name: back[name] for name in same}
@@ -314,7 +280,7 @@ def lstm_case(
     lists = [arg.name for arg in lstm.outputs if arg.kind == "tensor_list"]
     values |= dict.fromkeys(lists, back["i"] if train else None)
     data = {} if lengths is None else {"batchSizes": made.data["batchSizesOptional"]}
-    return Case(lstm, values, product, data=data)
+    return Case(lstm, values, device, data=data)
 
 
 def lstm_cases() -> Iterator[Case]:
@@ -327,7 +293,7 @@ def lstm_cases() -> Iterator[Case]:
     yield make(2, 1, 1, 1, dropout=1.0, has_hx=False)
     yield full.but("lists given but not asked for", train=False)
     for dtype in (BFLOAT16, FLOAT64, FLOAT16):
-        yield make(3, 2, 2, 3, layers=2, bidirectional=True, has_hx=False, dtype=dtype, product=CPU)
+        yield make(3, 2, 2, 3, layers=2, bidirectional=True, has_hx=False, dtype=dtype, device=CPU)
     for lengths in ((4, 4, 2, 1), (3, 1, 0, 0), (0, 0, 0, 0)):
         yield make(4, 4, 3, 2, 2, True, lengths=lengths)
         yield make(4, 4, 3, 2, 1, batch_first=True, lengths=lengths, dtype=FLOAT16)
@@ -349,3 +315,6 @@ def _strided_cases(plain: Case) -> Iterator[Case]:
     yield plain.but("transposed output", output=view((3, 2, 2), (2, 1, 7), 5, 40))
     yield plain.but("reversed hy", hy=view((1, 2, 2), (4, -2, -1), 3, 4))
     yield plain.but("transposed iOut", iOut=(view((3, 2, 2), (1, 3, 6), 0, 12),))
+
+
+OPERATORS = (Definition(lstm, lstm_reference, lstm_terms, lstm_case, lstm_cases),)

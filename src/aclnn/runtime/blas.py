@@ -16,12 +16,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from aclnn.base.once import ProcessLock
+
 
 class _Switch(NamedTuple):
     """How many threads the library uses, asked and set: for the whole process."""
 
     get: Any
     set: Any
+
+
+class _Users:
+    """Who wants one thread now: the first one in notes how many there were, the last one out puts that back."""
+
+    def __init__(self) -> None:
+        self.lock = ProcessLock()
+        self.count = self.before = 0
+
+    def enter(self, switch: _Switch) -> None:
+        with self.lock():
+            if not self.count:
+                self.before = switch.get()
+                switch.set(1)
+            self.count += 1
+
+    def leave(self, switch: _Switch) -> None:
+        with self.lock():
+            self.count -= 1
+            if not self.count:
+                switch.set(self.before)
+
+
+_users = _Users()
 
 
 @contextmanager
@@ -31,12 +57,11 @@ def one_thread() -> Iterator[None]:
     if switch is None:
         yield
         return
-    before = switch.get()
-    switch.set(1)
+    _users.enter(switch)
     try:
         yield
     finally:
-        switch.set(before)
+        _users.leave(switch)
 
 
 @cache

@@ -30,6 +30,7 @@ Views = Sequence[Any]
 
 LARGE = 2**19  # bytes of memory that begin a line: vectors that cross two are slower to write, finding one takes 1 µs
 
+
 VERBOSE = os.environ.get("ACLNN_VERBOSE", "") not in ("", "0")
 
 _LAST_ADDRESS = 2**63  # of any process
@@ -107,10 +108,12 @@ class Executor:
             raise
 
     def _bound(self, scratch: Array | None, views: list[Any]) -> Job | None:
-        """The same job without what need not be done again, if the kernel offers that."""
-        bind = getattr(self._run, "bound", None)
-        if bind is None or self.plan.value_rules:
+        """The same job without what need not be done again."""
+        if self.plan.value_rules:
             return None
+        bind = getattr(self._run, "bound", None)
+        if bind is None:
+            return partial(guarded, self.plan, self._run, scratch, *views)
         return partial(guarded, self.plan, bind(scratch, *views))
 
     def _second_run(self) -> AclnnError:

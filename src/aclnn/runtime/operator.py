@@ -14,20 +14,28 @@ import numpy as np
 
 from aclnn import ops
 from aclnn.base.adopt import Adopted, adopt, to_torch
+from aclnn.base.device import Device
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
-from aclnn.base.product import Product
 from aclnn.base.scalar import scalar, too_wide
 from aclnn.base.status import AclnnError, invalid, reason
 from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.call import Call, Value
 from aclnn.contract.check import check
 from aclnn.contract.expr import Expr
-from aclnn.contract.model import BY_VALUE, Arg, Op
+from aclnn.contract.model import BY_VALUE, HIDDEN, Arg, Op
 from aclnn.runtime import scratch, settings
-from aclnn.runtime.again import Glimpse, remember
+from aclnn.runtime.call_cache import call_cache
+from aclnn.runtime.call_key import CallKey, call_key, says_all
 from aclnn.runtime.executor import VERBOSE, Executor, check_addresses, check_values, new_memory, parameter, report
-from aclnn.runtime.plan import Plan, make_plan, plan_cache
+from aclnn.runtime.plan import Plan, make_plan
+from aclnn.runtime.replay import Replay, may_replay
+
+Setting = str | Device | None
+Tensors = tuple[Any, ...]
+Attributes = tuple[Any, ...]
+Plain = tuple[Tensors, Attributes]
+"""The arguments of a call as Python shows them: tensors, then all others."""
 
 _MOST_TENSORS = 2**16  # of a list
 _MOST_ELEMENTS = 64  # of an array attribute; no contract asks for more, and an iterator may be endless
@@ -56,17 +64,45 @@ class Operator:
     def __repr__(self) -> str:
         return f"<operator aclnn.{self.op.python} ({self.op.name})>"
 
-    def _call(
+    def _apply(self, tensors: Tensors, attributes: Attributes, out: Any, product: Setting, engine: str | None) -> Any:
+        """A functional call. One whose like was made before has nothing left to check but addresses."""
+        replay = None
+        try:
+            cached = call_cache.ready(call_key(self.op, tensors, attributes, out, product, engine))
+            if cached is not None and (replay := cached.replay) is not None:
+                memory = tensors if replay.is_plain else replay.memory(tensors, out)
+        except Exception:  # whatever it is, there is a sentence for it below
+            replay = None
+        if replay is not None:
+            return replay.run(cached.run, memory, tensors, out)  # type: ignore[union-attr]
+        return self._call(self._named(tensors, attributes), out, product, engine, (tensors, attributes))
+
+    def _prepare(
         self,
-        given: Mapping[str, Any],
+        tensors: Tensors,
+        attributes: Attributes,
         out: Any,
-        product: str | Product | None,
+        product: Setting,
         engine: str | None,
-        seen: Glimpse | None = None,
+        repeatable: bool,
+    ) -> Executor:
+        """Phase 1 of a call."""
+        given = self._named(tensors, attributes)
+        return self._plan(given, out, product, engine, repeatable, (tensors, attributes))
+
+    def _named(self, tensors: Tensors, attributes: Attributes) -> dict[str, Any]:
+        shown = [a for a in self.op.inputs if a.python != HIDDEN]
+        names = [a.name for a in (*(a for a in shown if a.is_tensor), *(a for a in shown if not a.is_tensor))]
+        return dict(zip(names, (*tensors, *attributes), strict=True))
+
+    def _call(
+        self, given: Mapping[str, Any], out: Any, product: Setting, engine: str | None, plain: Plain | None = None
     ) -> Any:
+        """The same with everything bound and checked; a call that turns out to be plain is short from now on."""
         start = time.perf_counter()
-        binding = Binding(self.op, given, out, settings.current_product(product), settings.current_engine(engine))
-        plan = binding.plan
+        key = _exact_key(self.op, plain, out, product, engine)
+        binding = self._bound(given, out, product, engine, key)
+        cached, plan = binding.cached, binding.plan
         _pass_on(plan.advice)
         views = [v if used else None for v, used in zip(binding.views(), plan.taking_part, strict=True)]
         if out is not None:
@@ -74,28 +110,62 @@ class Operator:
         planned = time.perf_counter()
         check_values(plan, views)
         block = scratch.take(self.op, plan.workspace_size)
-        plan.run(block, *views)
+        cached.run(block, *views)
         scratch.give_back(block)
-        remember(None if binding.rows else seen, plan)  # what is remembered makes outputs of the plan's own shapes
+        if plain is not None and key is not None and not binding.rows and may_replay(plan):
+            cached.replay = cached.replay or Replay(plan, plain[0], out)  # it makes outputs of the plan's own shapes
         if VERBOSE:
             report(plan, (planned - start) * 1e6, (time.perf_counter() - planned) * 1e6)
         return binding.result
 
     def _plan(
-        self, given: Mapping[str, Any], out: Any, product: str | Product | None, engine: str | None, repeatable: bool
+        self,
+        given: Mapping[str, Any],
+        out: Any,
+        product: Setting,
+        engine: str | None,
+        repeatable: bool,
+        plain: Plain | None = None,
     ) -> Executor:
         start = time.perf_counter()
-        binding = Binding(self.op, given, out, settings.current_product(product), settings.current_engine(engine))
+        binding = self._bound(given, out, product, engine, _exact_key(self.op, plain, out, product, engine))
         _pass_on(binding.plan.advice)
         plan_us = (time.perf_counter() - start) * 1e6
         return Executor(binding.plan, binding.views(), repeatable=repeatable, result=binding.result, plan_us=plan_us)
+
+    def _bound(
+        self, given: Mapping[str, Any], out: Any, product: Setting, engine: str | None, key: CallKey | None
+    ) -> Binding:
+        found = settings.current_product(product), settings.current_engine(engine)
+        return Binding(self.op, given, out, *found, key)
+
+
+def _exact_key(op: Op, plain: Plain | None, out: Any, product: Setting, engine: str | None) -> CallKey | None:
+    """The key of what may be a plain call; None where equal keys might be different calls."""
+    if plain is None:
+        return None
+    tensors, attributes = plain
+    try:
+        key = call_key(op, tensors, attributes, out, product, engine)
+        hash(key)
+        return key if says_all(op, tensors, attributes) else None
+    except Exception:  # it is not plain
+        return None
 
 
 class Binding:
     """The arguments of one call: values and plan for phase 1, memory for phase 2, and the result to hand back."""
 
-    def __init__(self, op: Op, given: Mapping[str, Any], out: Any, product: Product, engine: str):
-        self.op, self.product, self.engine = op, product, engine
+    def __init__(
+        self,
+        op: Op,
+        given: Mapping[str, Any],
+        out: Any,
+        device: Device,
+        engine: str,
+        key: CallKey | None = None,
+    ):
+        self.op, self.device, self.engine = op, device, engine
         self.threads = settings.current_threads()
         self.values: dict[str, Value] = {}
         self.memory: dict[str, Any] = {}
@@ -107,8 +177,10 @@ class Binding:
         self.rows = op.rows.in_steps(self.values) if op.rows else {}
         if self.rows:
             self._see_in_steps()
-        key = (op.name, product.key, engine, self.threads, out is None, *self.values.values())
-        self.plan = plan_cache.get(key, self._make_plan)
+        if key is None:  # all that was bound says it as well
+            key = (op.name, device.key, engine, self.threads, out is None, *self.values.values())
+        self.cached = call_cache.get(key, self._make_plan)
+        self.plan = self.cached.plan
         if out is None:
             self._make_outputs(given)
 
@@ -125,11 +197,11 @@ class Binding:
     def _make_plan(self) -> Plan:
         if len(self.values) < len(self.op.args):
             self._infer_outputs()
-        return make_plan(self.op, Call(self.values, self.product), self.engine, self.threads)
+        return make_plan(self.op, Call(self.values, self.device), self.engine, self.threads)
 
     def _infer_outputs(self) -> None:
         """The outputs that the contract gives to valid inputs, as specs."""
-        call = Call({**self.values, **dict.fromkeys(a.name for a in self.op.outputs)}, self.product)
+        call = Call({**self.values, **dict.fromkeys(a.name for a in self.op.outputs)}, self.device)
         violation = check(self.op, call, outputs=False)
         if violation is not None:
             raise violation.error()
@@ -197,7 +269,7 @@ class Binding:
         """How many axes there are; none while a tensor that says it is absent, which a rule will refuse."""
         if any(self.values[name] is None for name in axes.names()):
             return 0
-        return int(axes.value(Call(self.values, self.product)))
+        return int(axes.value(Call(self.values, self.device)))
 
     def _adopt(self, arg: Arg, value: Any, name: str) -> tuple[TensorSpec | None, Array | None]:
         if value is None:
@@ -211,9 +283,9 @@ class Binding:
 
 
 def _pass_on(advice: tuple[str, ...]) -> None:
-    """Warns whoever called the operator: above here are `_call` or `_plan`, and the generated method."""
+    """Warns whoever called the operator: between are `_call` or `_plan`, what calls them, and the generated method."""
     for text in advice:
-        warnings.warn(text, UserWarning, stacklevel=4)
+        warnings.warn(text, UserWarning, stacklevel=5)
 
 
 def _listed(arg: Arg, value: Any) -> list[Any]:

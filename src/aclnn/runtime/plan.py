@@ -1,16 +1,14 @@
-"""Phase 1: check the call, choose a kernel, say how many bytes of scratch it needs. Plans are cached by signature."""
+"""Phase 1: check the call, choose a kernel, say how many bytes of scratch it needs. call_cache.py keeps plans."""
 
 from __future__ import annotations
 
 import logging
-import os
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from aclnn import ops
-from aclnn.base.once import Once, ProcessLock, kept
+from aclnn.base.once import Once, kept
 from aclnn.base.status import AclnnError, Status, invalid, reason
 from aclnn.base.tensor import Placement
 from aclnn.contract.call import Call
@@ -19,15 +17,11 @@ from aclnn.contract.model import Arg, Op
 from aclnn.contract.rules import Descending
 from aclnn.kernels import floating
 from aclnn.kernels.registry import Kernel, Prepared, Refusal, Run, kernels_of
-from aclnn.runtime.idle import Cell, idle_runs
 from aclnn.runtime.reference import reference_kernel
 
 log = logging.getLogger("aclnn")
 
 _imported: Once[str, Any] = Once()  # the kernels of a family: a fork waits, or its child would have half of a module
-
-MOST_SHORT = 256  # calls remembered with what they run on
-MOST_IDLE = 2  # runs that one plan keeps for the next functional calls
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,36 +33,10 @@ class Plan:
     kernel: str
     refused: tuple[tuple[str, str], ...]  # (kernel, reason) of those that were asked before
     prepared: Prepared
-    _idle: list[Cell] = field(default_factory=list, init=False, repr=False)
 
     @property
     def workspace_size(self) -> int:
         return self.prepared.workspace_size
-
-    def run(self, *given: Any) -> None:
-        """Runs the kernel on scratch and tensors. Whatever it raises becomes a code.
-
-        A run that has ended well is kept for the next call. A call inside this one, or on another thread, has another.
-        """
-        idle = self._idle
-        try:
-            (run,) = cell = idle.pop()  # nobody else has it now
-        except (IndexError, ValueError):  # there is none, or its cell was emptied meanwhile
-            run = self._new_run()
-            cell = idle_runs.cell(run)
-        try:
-            guarded(self, run, *given)
-        except BaseException:
-            cell.clear()
-            raise
-        if len(idle) < MOST_IDLE:
-            idle.append(cell)
-        else:
-            cell.clear()
-
-    def _new_run(self) -> Run:
-        made = self.instantiate()
-        return getattr(made, "function", None) or made
 
     def instantiate(self) -> Run:
         """A run of its own for an executor. Whatever a kernel raises becomes a code."""
@@ -105,7 +73,7 @@ class Plan:
 
     def explain(self) -> str:
         """Which kernel runs, and who said no and why."""
-        lines = [f"{self.op.name} on {self.call.product}: kernel {self.kernel}, workspace {self.workspace_size} bytes"]
+        lines = [f"{self.op.name} on {self.call.device}: kernel {self.kernel}, workspace {self.workspace_size} bytes"]
         return "\n".join([*lines, *(f"  {name} refused: {why}" for name, why in self.refused)])
 
 
@@ -186,9 +154,9 @@ def _candidates(op: Op, engine: str) -> list[Kernel]:
     reference = reference_kernel(op)
     if engine == "reference":
         return [reference]
-    family = ops.family_of(op)
-    _imported.get(family, lambda: kernels_of(op.name, family))
-    registered = kernels_of(op.name, family)
+    file = ops.file_of(op)
+    _imported.get(file, lambda: kernels_of(op.name, file))
+    registered = kernels_of(op.name, file)
     if engine == "auto":
         return [*registered, reference]
     return [k for k in registered if k.engine == engine]
@@ -203,68 +171,10 @@ def _run_nothing(workspace: object, *tensors: object) -> None:
 
 
 def _warn_if_documented_contiguous(op: Op, call: Call) -> None:
-    if not call.product.limited:
+    if not call.device.limited:
         return
     for arg in op.outputs:
         dense = all(s.is_contiguous for s in call.specs(arg.name))
         if arg.contiguous_documented and arg.takes_part(call) and not dense:
             text = "%s: %s is not contiguous; the documents of %s ask for a contiguous one (computed all the same)"
-            log.warning(text, op.name, arg.name, call.product)
-
-
-class CacheInfo(NamedTuple):
-    hits: int
-    misses: int
-    size: int
-    limit: int
-
-
-class PlanCache:
-    """A bounded cache, least recently used out first; safe to share between threads, and to enter again."""
-
-    def __init__(self, limit: int = 1024):
-        self._limit = limit
-        self._lock = ProcessLock()
-        self.start_afresh()
-
-    def start_afresh(self) -> None:
-        self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
-        self.short: dict[Hashable, Any] = {}  # runtime/again.py reads it, and counts its hits, without the lock
-        self.hits = self._misses = 0
-
-    def get(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
-        with self._lock():
-            plan = self._plans.get(key)
-            if plan is not None:
-                self._plans.move_to_end(key)
-                self.hits += 1
-                return plan
-            self._misses += 1
-        plan = make()  # outside the lock: a plan may take long, and may raise; two threads may both make it
-        with self._lock():
-            plan = self._plans.setdefault(key, plan)
-            while len(self._plans) > self._limit:
-                self._plans.popitem(last=False)
-        return plan
-
-    def remember(self, key: Hashable, short: Any) -> None:
-        with self._lock():
-            if len(self.short) >= MOST_SHORT:
-                self.short.clear()
-            self.short[key] = short
-
-    def info(self) -> CacheInfo:
-        with self._lock():
-            return CacheInfo(self.hits, self._misses, len(self._plans), self._limit)
-
-    def clear(self) -> None:
-        with self._lock():
-            self._plans.clear()
-            self.short.clear()
-            self.hits = self._misses = 0
-
-
-plan_cache = PlanCache()
-if hasattr(os, "register_at_fork"):
-    # The threads that some of the plans count on stayed in the parent, and so did whoever was changing the cache.
-    os.register_at_fork(after_in_child=plan_cache.start_afresh)
+            log.warning(text, op.name, arg.name, call.device)

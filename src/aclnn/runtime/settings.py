@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from functools import cache
 from typing import NamedTuple
 
-from aclnn.base import product as products
-from aclnn.base.product import Product
+from aclnn.base import device as devices
+from aclnn.base.device import Device
 from aclnn.base.status import invalid
 from aclnn.base.tensor import kind_of
 
@@ -23,7 +23,7 @@ ENGINES = ("auto", "fast", "numpy", "reference")
 class Context(NamedTuple):
     """What contexts say; where they are silent the environment decides, once for the process."""
 
-    product: Product | None = None
+    product: Device | None = None
     engine: str | None = None
     threads: int | None = None
 
@@ -35,9 +35,9 @@ ever_entered = ctypes.c_int64(0)
 """1 once any context was entered; the C++ library reads it: as long as it is 0, plans depend on no context."""
 
 
-def current_product(given: str | Product | None = None) -> Product:
+def current_product(given: str | Device | None = None) -> Device:
     if given is not None:
-        return products.find(given)
+        return devices.find(given)
     return context().product or _environment_product()
 
 
@@ -52,9 +52,9 @@ def current_threads() -> int:
 
 
 @contextmanager
-def product(name: str | Product) -> Iterator[Product]:
+def product(name: str | Device) -> Iterator[Device]:
     """Checks every call inside the block against this product: `with aclnn.product("Atlas A3"): …`"""
-    found = products.find(name)
+    found = devices.find(name)
     with _inside(context()._replace(product=found)):
         yield found
 
@@ -103,8 +103,8 @@ def _positive(count: object, source: str) -> int:
 
 
 @cache
-def _environment_product() -> Product:
-    return products.find(os.environ.get("ACLNN_PRODUCT") or products.DEFAULT)
+def _environment_product() -> Device:
+    return devices.find(os.environ.get("ACLNN_PRODUCT") or devices.DEFAULT)
 
 
 @cache

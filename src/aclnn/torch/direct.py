@@ -11,34 +11,59 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._C._functorch import TransformType
 from torch.autograd import Function, forward_ad
 
 import aclnn
 from aclnn.base.status import invalid
+from aclnn.runtime.call_key import flat
 
 Context = Any
 Keep = Callable[..., None]
 Backward = Callable[..., Any]
+Tensors = Sequence[torch.Tensor | None]
 
-_included, _excluded = torch._C._dispatch_tls_local_include_set, torch._C._dispatch_tls_local_exclude_set
-_keys, _function_modes = torch._C._dispatch_keys, torch._C._len_torch_function_stack
-_is_compiling, _is_profiling = torch.compiler.is_compiling, torch._C._autograd._profiler_enabled
-
-
-def _usual() -> tuple[Any, Any, Any]:
-    """What the dispatcher adds to the keys of a tensor, what it leaves out, and the keys, while no mode is on."""
-    with torch.inference_mode(False), torch.autocast("cpu", enabled=False):
-        return _included(), _excluded(), _keys(torch.empty(0))
-
-
-_INCLUDED, _EXCLUDED, _KEYS = _usual()
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _all_is_watched(tensors: Tensors) -> bool:
+    return True
+
+
+def _make_is_watched() -> Callable[[Tensors], bool]:
+    """Whether there is a mode, a transform or a special tensor: asked of names that PyTorch does not promise to keep.
+    Where one is missing, everything takes the way of the dispatcher, which is right and slower."""
+    try:
+        bindings, is_compiling, is_profiling = (
+            torch._C,
+            torch.compiler.is_compiling,
+            torch._C._autograd._profiler_enabled,
+        )
+        included, excluded = bindings._dispatch_tls_local_include_set, bindings._dispatch_tls_local_exclude_set
+        keys_of, function_modes = bindings._dispatch_keys, bindings._len_torch_function_stack
+        with torch.inference_mode(False), torch.autocast("cpu", enabled=False):
+            usual = included(), excluded(), keys_of(torch.empty(0))  # what the dispatcher sees while no mode is on
+        is_profiling(), function_modes(), forward_ad._current_level >= 0
+    except (AttributeError, TypeError):
+        return _all_is_watched
+    usually_included, usually_excluded, usual_keys = usual
+
+    def is_watched(tensors: Tensors) -> bool:
+        if is_compiling() or is_profiling() or function_modes() or forward_ad._current_level >= 0:
+            return True
+        if included() != usually_included or excluded() != usually_excluded:
+            return True
+        for tensor in tensors:
+            if tensor is not None and (type(tensor) not in _PLAIN or keys_of(tensor) != usual_keys):
+                return True
+        return False
+
+    return is_watched
+
 
 _DERIVED: dict[str, Callable[..., Any]] = {}
 """The forward operators with their gradients, as autograd takes them without a dispatcher."""
 
-Tensors = Sequence[torch.Tensor | None]
+_is_watched = _make_is_watched()
 
 
 def call(name: str, tensors: Tensors, inputs: Sequence[Any], **named: Any) -> Any:
@@ -55,37 +80,58 @@ def call(name: str, tensors: Tensors, inputs: Sequence[Any], **named: Any) -> An
 def is_watched(name: str, tensors: Tensors) -> bool:
     """Whether the dispatcher would do more than call the operator. Refuses what it would do wrong."""
     watched = _is_watched(tensors)
-    if watched and not _is_compiling():
+    if watched and not torch.compiler.is_compiling():
         _refuse_transforms(name, tensors)
     return watched
 
 
-def _is_watched(tensors: Tensors) -> bool:
-    """Whether there is a mode, a transform or a special tensor."""
-    if _is_compiling() or _is_profiling() or _function_modes() or forward_ad._current_level >= 0:
-        return True
-    if _included() != _INCLUDED or _excluded() != _EXCLUDED:
-        return True
-    return not all(t is None or (type(t) in _PLAIN and _keys(t) == _KEYS) for t in tensors)
+def below_autograd(compute: Callable[..., Any], derived: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel for calls of `torch.ops.aclnn` that stand before autograd: `derived` serves any call; where nothing is
+    derived and nothing is watched, `compute` does the same without a second way through the dispatcher. What the
+    dispatcher has found of modes and tensors is its key set: one that was found to be plain once is so again."""
+    plain: list[Any] = []
+
+    def kernel(keyset: Any, *args: Any, **named: Any) -> Any:
+        if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and torch._C._any_requires_grad(*args)):
+            return derived(keyset, *args, **named)
+        if plain and keyset == plain[0]:
+            return compute(*args, **named)
+        result = derived(keyset, *args, **named)
+        if not plain and not _is_watched([one for one in flat(args) if isinstance(one, torch.Tensor)]):
+            plain.append(keyset)
+        return result
+
+    return kernel
 
 
 def _refuse_transforms(name: str, tensors: Tensors) -> None:
     """PyTorch would answer a forward-mode derivative of these operators with 0, and torch.func.grad with a riddle."""
-    active = {interpreter.key() for interpreter in torch._C._functorch.get_interpreter_stack() or ()}
-    has_tangent = forward_ad._current_level >= 0 and any(
-        t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors
-    )
-    if has_tangent or TransformType.Jvp in active:
+    active = {interpreter.key() for interpreter in _interpreters()}
+    level = getattr(forward_ad, "_current_level", 0)
+    has_tangent = level >= 0 and any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors)
+    if has_tangent or any(str(key).endswith("Jvp") for key in active):
         raise invalid(f"aclnn.torch.{name} has no forward-mode derivative; torch.autograd.grad has the reverse one.")
-    if TransformType.Grad in active:
+    if any(str(key).endswith("Grad") for key in active):
         raise invalid(f"aclnn.torch.{name} is not for torch.func.grad, vjp or jacrev; use torch.autograd.grad.")
+
+
+def _interpreters() -> Sequence[Any]:
+    """The transforms under way, where PyTorch says so."""
+    ask = getattr(getattr(torch._C, "_functorch", None), "get_interpreter_stack", None)
+    return ask() or () if ask is not None else ()
+
+
+def _apply_of(function: type[Function]) -> Callable[..., Any]:
+    """What Function.apply calls after it has looked for transforms, which were looked for here already."""
+    apply: Callable[..., Any] = getattr(super(Function, function), "apply", function.apply)
+    return apply
 
 
 def derive(name: str, keep: Keep, backward: Backward) -> None:
     """Gives an operator its derivative on the short way. For `keep` and `backward` see gradients.py."""
     operator = getattr(aclnn, name)
 
-    class Direct(Function):
+    class DirectCall(Function):
         @staticmethod
         def forward(ctx: Context, *inputs: Any) -> Any:
             output = operator(*inputs)
@@ -96,13 +142,13 @@ def derive(name: str, keep: Keep, backward: Backward) -> None:
         def backward(ctx: Context, *grads: Any) -> Any:
             return backward(ctx, *grads)
 
-    _DERIVED[name] = Direct.apply
+    _DERIVED[name] = _apply_of(DirectCall)
 
 
 def derive_lstm(keep: Keep, backward: Backward) -> None:
     """The same for the LSTM, whose lists of tensors autograd takes one by one. It returns the first three results."""
 
-    class Direct(Function):
+    class DirectLstm(Function):
         @staticmethod
         def forward(ctx: Context, attributes: Any, many: int, batch_sizes: Any, input: Any, *tensors: Any) -> Any:
             inputs = (input, tensors[:many], tensors[many:] or None, batch_sizes)
@@ -115,7 +161,9 @@ def derive_lstm(keep: Keep, backward: Backward) -> None:
             dx, dparams, of_states, _ = backward(ctx, *grads)
             return None, None, None, dx, *dparams, *(of_states or ())
 
+    apply = _apply_of(DirectLstm)
+
     def lstm(input: Any, params: Any, hx: Any, batch_sizes: Any, **attributes: Any) -> Any:
-        return Direct.apply(attributes, len(params), batch_sizes, input, *params, *(hx or ()))
+        return apply(attributes, len(params), batch_sizes, input, *params, *(hx or ()))
 
     _DERIVED["lstm"] = lstm

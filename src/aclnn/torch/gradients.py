@@ -16,7 +16,7 @@ from aclnn.base.status import invalid
 from aclnn.contract.model import Op
 from aclnn.runtime import settings
 from aclnn.torch import direct
-from aclnn.torch.library import NAMESPACE, library
+from aclnn.torch.library import NAMESPACE, computation, library
 
 Context = Any
 Grad = Any  # a tensor, or None where nothing depends on that result
@@ -48,10 +48,24 @@ def _register(name: str, keep: Callable[..., None], backward: Callable[..., Any]
             return backward(ctx, *grads)
 
     torch.library.register_autograd(f"{NAMESPACE}::{name}", run, setup_context=setup, lib=library)
+    _shorten(name, setup, run)
     if name == "lstm":
         direct.derive_lstm(setup, run)
     elif not name.endswith("_backward"):
         direct.derive(name, setup, run)
+
+
+def _shorten(name: str, setup: Callable[..., None], run: Callable[..., Any]) -> None:
+    """Puts a kernel before what register_autograd made, for CPU tensors, that calls the operator at once where it may.
+    Where PyTorch has other names than these, calls take the way that it made."""
+    try:
+        from torch._library.autograd import Info, make_autograd_impl
+
+        derived = make_autograd_impl(getattr(torch.ops.aclnn, name).default, Info(run, setup))
+        kernel = direct.below_autograd(computation(ops.find(name)), derived)
+        library.impl(name, kernel, "AutogradCPU", with_keyset=True)
+    except (ImportError, AttributeError, TypeError):
+        return
 
 
 def _refusal(op: Op) -> Callable[..., Any]:

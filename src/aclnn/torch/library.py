@@ -29,7 +29,7 @@ def overload(op: Op) -> Any:
 def declare_all() -> None:
     for op in ops.all_ops():
         library.define(schema(op))
-        library.impl(op.python, _computation(op), "CPU")
+        library.impl(op.python, computation(op), "CPU")
         torch.library.register_fake(f"{NAMESPACE}::{op.python}", _shapes(op), lib=library)
         if not op.fresh:
             library.impl(op.python, _noted_change(op), "ADInplaceOrView", with_keyset=True)
@@ -37,14 +37,17 @@ def declare_all() -> None:
             library.impl(op.python, _under_autocast(op), "AutocastCPU")
 
 
-def _computation(op: Op) -> Callable[..., Any]:
+def computation(op: Op) -> Callable[..., Any]:
+    """The operator with results as the dispatcher takes them."""
     operator = getattr(aclnn, op.python)
+    if len(op.outputs) == 1 and op.fresh:
+        return operator  # type: ignore[no-any-return]
     lists = [a.kind == "tensor_list" for a in op.outputs]
 
     def compute(*args: Any, **kwargs: Any) -> Any:
         result = operator(*args, **kwargs)
-        if len(lists) == 1:
-            return result if op.fresh else None
+        if not op.fresh:
+            return None
         return tuple([] if r is None and is_list else r for r, is_list in zip(result, lists, strict=True))
 
     return compute

@@ -20,13 +20,16 @@ struct Planned1 {
   int64_t* scribble;  // memory of its own, so that a lost executor is a leak
 };
 
+// Some of the calls are done where they are brought, if nothing waits before them.
+aclnn_cpu::By planned_by(int64_t count) { return count % 2 == 0 ? aclnn_cpu::By::anyone : aclnn_cpu::By::bringer; }
+
 // operator, gradOutput [rank dtype format offset storage size stride], 3 scalars [dtype bits bits], flag, …
 Outcome plan(Words signature, Planned* planned) {
   if (signature.count < 2 || signature.data[1] < 0) return {161001, "aclnnEluBackward: gradOutput is null; it must be given."};
   if (signature.data[1] != 1) return {161002, "aclnnEluBackward: this engine takes rank 1."};
   planned->executor = new Planned1{signature.data[6], new int64_t[8]};
   planned->workspace_size = kWorkspace;
-  planned->any_thread = true;
+  planned->by = planned_by(signature.data[6]);
   return {};
 }
 

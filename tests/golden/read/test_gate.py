@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.base.product import CPU
+from aclnn.base.device import CPU
 from aclnn.cases.batch import Options, run_table
 from aclnn.cases.table import read_table
 from aclnn.golden.compare import compare

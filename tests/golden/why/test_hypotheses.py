@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from aclnn import ops
+from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.base.product import CPU
 from aclnn.golden.read.casefile import LoadedCase, load_case
 from aclnn.golden.why import hypotheses
 from aclnn.golden.why.hypotheses import Hypothesis
@@ -52,7 +52,7 @@ NAMES = {a.name for op in ops.all_ops() for a in op.args if len(a.name) > 1}
 
 
 def loaded(op: str, folder: Path, **sizes: Any) -> LoadedCase:
-    return load_case(planted(op, product=CPU, **{**TALKATIVE.get(op, {}), **sizes}).save(folder / "case.npz"))
+    return load_case(planted(op, device=CPU, **{**TALKATIVE.get(op, {}), **sizes}).save(folder / "case.npz"))
 
 
 def outputs(case: LoadedCase) -> list[str]:

@@ -13,11 +13,16 @@ struct Words {
   size_t count;
 };
 
+// Who runs a job: the stream's worker, or also a thread that waits for it, or also the one that brings it. Only short work
+// that waits for nobody, wakes no threads and calls nothing of the program is for others than the worker; what takes
+// less time than to queue it is done at once if nothing is queued before it.
+enum class By { worker, anyone, bringer };
+
 struct Planned {
   void* executor = nullptr;  // the engine's own
   uint64_t workspace_size = 0;
   bool is_new = false;  // planned now, not remembered: libraries may have been loaded for it
-  bool any_thread = false;  // a run wakes no threads of its own: whoever waits for it may as well do it
+  By by = By::worker;
 };
 
 // Signature: the operator's number, then its arguments in order, as planning.cpp writes them; all that phase 1 depends

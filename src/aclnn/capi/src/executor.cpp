@@ -187,7 +187,7 @@ aclnnStatus run_operator(const Operator& op, void* workspace, uint64_t workspace
   const bool last = !executor->repeatable;
   Job job = job_of(executor, addresses, last);
   if (checking()) job = watched(op.name, uses_of(*executor, addresses), std::move(job));
-  outcome = stream->submit(std::move(job), executor->planned.any_thread ? By::anyone : By::worker);
+  outcome = stream->submit(std::move(job), executor->planned.by);
   if (!outcome.ok()) return fail(outcome.code, std::string(op.name) + ": " + outcome.sentence);
   executor->has_run = true;
   keep_late_addresses(*executor, addresses);

@@ -1,16 +1,18 @@
 #include "handle_table.h"
 
-#include <atomic>
 #include <type_traits>
 
 namespace aclnn_cpu {
 
 namespace {
-std::mutex locks[kShards];
-static_assert(std::is_trivially_destructible_v<std::mutex>, "a lock is used until the process is gone");
+struct alignas(kLine) Lock {
+  std::mutex mutex;
+};
+Lock locks[kShards];
+static_assert(std::is_trivially_destructible_v<Lock>, "a lock is used until the process is gone");
 }  // namespace
 
-std::mutex& shard_lock(unsigned shard) { return locks[shard]; }
+std::mutex& shard_lock(unsigned shard) { return locks[shard].mutex; }
 
 unsigned shard_of_this_thread() {
   static std::atomic<unsigned> next{0};

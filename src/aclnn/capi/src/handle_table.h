@@ -6,6 +6,10 @@
 // handle is simply not found.
 #pragma once
 
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -13,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "apart.h"
 #include "object_kinds.h"
 
 namespace aclnn_cpu {
@@ -20,13 +25,23 @@ namespace aclnn_cpu {
 // What a pointer is to a table.
 enum class Standing { live, gone, foreign };
 
-constexpr unsigned kShards = 16;
-
-// One lock per shard, shared by all tables so that a fork has few to hold. Never destroyed.
+// One lock per shard, for coming and going, shared by all tables so that a fork has few to hold. Never destroyed.
 std::mutex& shard_lock(unsigned shard);
 
-// The shard new objects of the calling thread go to: threads that mind their own objects never meet.
-unsigned shard_of_this_thread();
+// The lock of one object while it is read, which is short: whoever meets another there does not sleep. In the child of a
+// fork it is set free; nothing larger than an address is written under it alone.
+class SlotLock {
+ public:
+  void lock() {
+    for (unsigned turn = 1; held_.exchange(true, std::memory_order_acquire); ++turn) {
+      if (turn % 64 == 0) sched_yield();
+    }
+  }
+  void unlock() { held_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> held_{false};
+};
 
 struct Handle {
   static constexpr unsigned kTagBit = 62, kKindBit = 58, kShardBit = 54, kSlotBit = 26;
@@ -71,6 +86,7 @@ class Table {
     if (home.first_unused == kNone) add_chunk(home);
     const uint32_t index = home.first_unused;
     Slot& slot = home.at(index);
+    std::lock_guard<SlotLock> alone(slot.lock);
     slot.object = std::move(object);
     home.first_unused = slot.next_unused;
     slot.live = true;
@@ -79,14 +95,15 @@ class Table {
     return Handle{kind_, shard, index, slot.generation}.pointer();
   }
 
-  // Calls use(object) under the shard's lock; false when the handle is not live.
+  // Calls use(object) under the object's lock; false when the handle is not live.
   template <class Use>
   bool with(const void* pointer, Use use) {
     Handle handle;
     if (!Handle::read(pointer, kind_, &handle)) return false;
-    std::lock_guard<std::mutex> hold(shard_lock(handle.shard));
-    Slot* slot = find(handle);
+    Slot* slot = shards_[handle.shard].find(handle.slot);
     if (slot == nullptr) return false;
+    std::lock_guard<SlotLock> alone(slot->lock);
+    if (!slot->is(handle)) return false;
     use(slot->object);
     return true;
   }
@@ -96,12 +113,14 @@ class Table {
     Handle handle;
     if (!Handle::read(pointer, kind_, &handle)) return false;
     std::lock_guard<std::mutex> hold(shard_lock(handle.shard));
-    Slot* slot = find(handle);
+    Shard& home = shards_[handle.shard];
+    Slot* slot = home.find(handle.slot);
     if (slot == nullptr) return false;
+    std::lock_guard<SlotLock> alone(slot->lock);
+    if (!slot->is(handle)) return false;
     *object = std::move(slot->object);
     slot->object = Object();
     slot->live = false;
-    Shard& home = shards_[handle.shard];
     if (slot->maker != nullptr) --home.alive;
     if (++slot->generation == Handle::kGenerations) return true;  // a slot whose generations are used up rests
     slot->next_unused = home.first_unused;
@@ -113,10 +132,17 @@ class Table {
     Handle handle;
     if (!Handle::read(pointer, kind_, &handle)) return Standing::foreign;
     std::lock_guard<std::mutex> hold(shard_lock(handle.shard));
-    if (find(handle) != nullptr) return Standing::live;
-    Shard& home = shards_[handle.shard];
-    const bool was_one = handle.slot < home.slots() && handle.generation < home.at(handle.slot).generation;
-    return was_one && handle.generation > 0 ? Standing::gone : Standing::foreign;
+    const Slot* slot = shards_[handle.shard].find(handle.slot);
+    if (slot == nullptr) return Standing::foreign;
+    if (slot->is(handle)) return Standing::live;
+    return handle.generation > 0 && handle.generation < slot->generation ? Standing::gone : Standing::foreign;
+  }
+
+  // In the child of a fork: whoever held the lock of an object stayed in the parent.
+  void set_free() {
+    for (Shard& home : shards_) {
+      for (uint32_t index = 0; index < home.slots(); ++index) home.at(index).lock.unlock();
+    }
   }
 
   size_t alive() {
@@ -145,36 +171,45 @@ class Table {
   static constexpr uint32_t kChunk = 64;  // slots that come at once
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  struct Slot {
+  struct alignas(kLine) Slot {
     Object object{};
     void* maker = nullptr;
     uint32_t generation = 1;
     uint32_t next_unused = kNone;  // unused slots form a list of their own: giving one back never asks for memory
     bool live = false;
+    SlotLock lock;
+
+    bool is(const Handle& handle) const { return live && generation == handle.generation; }
   };
 
-  struct Shard {
-    std::vector<std::unique_ptr<Slot[]>> chunks;  // slots never move
+  // Slots never move. Where they are may be asked without the shard's lock: a directory that has become too small stays.
+  struct alignas(kLine) Shard {
+    std::atomic<Slot**> directory{nullptr};
+    std::atomic<uint32_t> chunks{0};
+    uint32_t room = 0;  // in the directory
     uint32_t first_unused = kNone;
     size_t alive = 0;
 
-    uint32_t slots() const { return static_cast<uint32_t>(chunks.size()) * kChunk; }
-    Slot& at(uint32_t index) { return chunks[index / kChunk][index % kChunk]; }
+    uint32_t slots() const { return chunks.load(std::memory_order_acquire) * kChunk; }
+    Slot& at(uint32_t index) const { return directory.load(std::memory_order_acquire)[index / kChunk][index % kChunk]; }
+    Slot* find(uint32_t index) const { return index < slots() ? &at(index) : nullptr; }
   };
 
   static void add_chunk(Shard& home) {
-    const uint32_t first = home.slots();
+    const uint32_t count = home.chunks, first = home.slots();
     if (first >= Handle::kMostSlots) throw std::runtime_error("no handle is left for one more object of this kind");
-    home.chunks.push_back(std::make_unique<Slot[]>(kChunk));
-    for (uint32_t i = 0; i < kChunk; ++i) home.at(first + i).next_unused = i + 1 < kChunk ? first + i + 1 : kNone;
+    auto chunk = std::make_unique<Slot[]>(kChunk);
+    for (uint32_t i = 0; i < kChunk; ++i) chunk[i].next_unused = i + 1 < kChunk ? first + i + 1 : kNone;
+    if (count == home.room) {
+      const uint32_t room = count == 0 ? 4 : 2 * count;
+      auto** larger = new Slot*[room];
+      std::copy_n(home.directory.load(), count, larger);
+      home.directory.store(larger, std::memory_order_release);
+      home.room = room;
+    }
+    home.directory.load()[count] = chunk.release();
+    home.chunks.store(count + 1, std::memory_order_release);
     home.first_unused = first;
-  }
-
-  Slot* find(const Handle& handle) {
-    Shard& home = shards_[handle.shard];
-    if (handle.slot >= home.slots()) return nullptr;
-    Slot& slot = home.at(handle.slot);
-    return slot.live && slot.generation == handle.generation ? &slot : nullptr;
   }
 
   const Kind kind_;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "apart.h"
 #include "callbacks.h"
 #include "check.h"
 #include "devices.h"
@@ -22,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::atomic<Phase> current_phase{Phase::open};
-std::atomic<int> visitors{0};
+SpreadCount visitors;
 std::atomic<unsigned> forks{0};
 std::atomic<bool> has_engine{false};
 std::atomic<bool> forked_from_engine{false};
@@ -47,7 +48,8 @@ void after_fork() {
 void after_fork_in_child() {
   after_fork();
   forks.fetch_add(1);
-  visitors.store(0);  // whoever was inside stayed in the parent
+  visitors.clear();  // whoever was inside stayed in the parent
+  set_objects_free();
   forget_streams();
   forget_mailboxes();
   if (has_engine.load()) forked_from_engine.store(true);
@@ -78,7 +80,7 @@ int read_load_count(dl_phdr_info* info, size_t, void* count) {
 // run under it: the process then ends here, with its code and its output.
 void leave(int code, void*) {
   aclnn_cpu_close_doors();
-  if (visitors.load() == 0) return;
+  if (visitors.total() == 0) return;
   std::fflush(nullptr);
   _exit(code);
 }
@@ -105,7 +107,7 @@ extern "C" void aclnn_cpu_close_doors() {
         std::to_string(kExitLimit.count()) + " seconds; " + (left == 1 ? "it is" : "they are") + " dropped.");
   }
   current_phase.store(Phase::closed);
-  while (visitors.load() > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (visitors.total() > 0 && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void register_exit_hook() {
@@ -125,13 +127,13 @@ void engine_begins() { has_engine.store(true); }
 void engine_failed() { has_engine.store(false); }
 
 Visit::Visit() {
-  visitors.fetch_add(1);
+  visitors.add(shard_of_this_thread(), 1);
   admitted_ = phase() != Phase::closed && !forked_from_engine.load(std::memory_order_relaxed);
-  if (!admitted_) visitors.fetch_sub(1);
+  if (!admitted_) visitors.add(shard_of_this_thread(), -1);
 }
 
 Visit::~Visit() {
-  if (admitted_) visitors.fetch_sub(1);
+  if (admitted_) visitors.add(shard_of_this_thread(), -1);
 }
 
 }  // namespace aclnn_cpu

@@ -7,6 +7,7 @@
 //   locks of the tables, of device memory, of what  | held while the process forks, so that the child finds them free and
 //   checking remembers, of the list of streams, of  | what they guard whole; the child then forgets streams at work and
 //   the mailboxes                                    | mailboxes, and the number of jobs and of visitors is 0
+//   locks of single objects                         | set free in the child: under them nothing is written but addresses
 //   streams, events, executors: a lock (and waits)  | never touched in the child: each knows that it was made before the
 //   in each                                          | fork, and every function answers with a code and a sentence.
 //                                                   | Destroying them works; default streams are made anew

@@ -22,6 +22,12 @@ std::vector<Alive> alive_objects() {
 #undef ACLNN_CPU_ALIVE
 }
 
+void set_objects_free() {
+#define ACLNN_CPU_SET_FREE(kind, type, object, table) table().set_free();
+  ACLNN_CPU_EACH_KIND(ACLNN_CPU_SET_FREE)
+#undef ACLNN_CPU_SET_FREE
+}
+
 }  // namespace aclnn_cpu
 
 using namespace aclnn_cpu;

@@ -29,6 +29,9 @@ struct Alive {
 };
 std::vector<Alive> alive_objects();
 
+// In the child of a fork: the locks of single objects are free.
+void set_objects_free();
+
 }  // namespace aclnn_cpu
 
 // How many objects, executors, streams, events and contexts of the program are alive.

@@ -111,7 +111,7 @@ class Plan {
   Object* planned() const { return planned_; }
 
   uint64_t workspace_size = 0;
-  bool any_thread = false;
+  By by = By::worker;
   const NativeCall* native = nullptr;  // belongs to what was planned
 
  private:
@@ -141,7 +141,7 @@ Outcome plan_anew(Words signature, std::shared_ptr<const Plan>* made, bool* is_n
   plan->workspace_size = static_cast<uint64_t>(integer_at(answer.get(), 2));
   *is_new = integer_at(answer.get(), 3) != 0;
   plan->native = reinterpret_cast<const NativeCall*>(integer_at(answer.get(), 4));
-  plan->any_thread = integer_at(answer.get(), 5) != 0;
+  plan->by = static_cast<By>(integer_at(answer.get(), 5));
   *made = plan;
   return {};
 }
@@ -158,7 +158,7 @@ Outcome plan(Words signature, Planned* planned) {
     if (is_remembered && ever_in_a_context->load() == 0) plans.remember(signature, executor->plan);
   }
   planned->workspace_size = executor->plan->workspace_size;
-  planned->any_thread = executor->plan->any_thread;
+  planned->by = executor->plan->by;
   planned->executor = executor.release();
   return {};
 }

@@ -1,10 +1,11 @@
 #include "stream.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
+#include "apart.h"
 #include "callbacks.h"
+#include "check.h"
 #include "devices.h"
 #include "interpreter.h"
 #include "lifecycle.h"
@@ -12,7 +13,7 @@
 namespace aclnn_cpu {
 namespace {
 
-std::atomic<long> jobs_in_flight{0};
+SpreadCount jobs_in_flight;
 std::mutex lock_of_the_registry;
 
 // Streams that have a worker, by weak reference: the table or the job queue keeps them alive.
@@ -78,13 +79,19 @@ Outcome Stream::submit(Job job, By by) {
   if (waiting_ >= kMostQueued && may_wait()) wait_for_room(hold);
   Outcome outcome = refusal();
   if (outcome.ok() && !has_worker_) outcome = start();
-  if (outcome.ok()) enqueue({std::move(job), false, by});
+  if (!outcome.ok()) return outcome;
+  const bool at_once = by == By::bringer && jobs_.empty() && !checking();  // who checks wants to see work that waits
+  enqueue({std::move(job), false, by});
+  if (at_once && may_help()) help(hold);
+  else wake_worker();
   return outcome;
 }
 
 void Stream::follow(Job job) {
   std::lock_guard<std::mutex> hold(mutex_);
-  if (!jobs_.empty() || busy_) enqueue({std::move(job), true, By::anyone});
+  if (jobs_.empty() && !busy_) return;
+  enqueue({std::move(job), true, By::anyone});
+  wake_worker();
 }
 
 Outcome Stream::refusal() const {
@@ -118,9 +125,12 @@ void Stream::enqueue(Queued queued) {
   jobs_.push_back(std::move(queued));
   if (counts) {
     ++waiting_;
-    jobs_in_flight.fetch_add(1);
+    jobs_in_flight.add(side_, 1);
   }
   unfinished_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Stream::wake_worker() {
   if (worker_waits_) work_came_.notify_one();
 }
 
@@ -218,13 +228,13 @@ void Stream::run_next(std::unique_lock<std::mutex>& hold) {
   hold.lock();
   if (error_.ok() && !outcome.ok()) error_ = std::move(outcome);
   busy_ = false;
-  if (!next.is_ours) jobs_in_flight.fetch_sub(1);
+  if (!next.is_ours) jobs_in_flight.add(side_, -1);
   unfinished_.fetch_sub(1, std::memory_order_release);
   if (jobs_.empty()) work_done_.notify_all();
 }
 
 bool Stream::may_help() const {
-  return !busy_ && !jobs_.empty() && jobs_.front().by == By::anyone && !is_thread_of_python() && has_room_on_stack();
+  return !busy_ && !jobs_.empty() && jobs_.front().by != By::worker && !is_thread_of_python() && has_room_on_stack();
 }
 
 // Does the worker's work as far as it may; whoever cancels this thread waits for the job, or nobody would end it.
@@ -232,7 +242,7 @@ void Stream::help(std::unique_lock<std::mutex>& hold) {
   int before = PTHREAD_CANCEL_ENABLE;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
   while (phase() != Phase::closed && may_help()) run_next(hold);
-  if (worker_waits_ && (ended_ || !jobs_.empty())) work_came_.notify_one();  // it may have slept on meanwhile
+  if (ended_ || !jobs_.empty()) wake_worker();  // it may have slept on meanwhile
   pthread_setcancelstate(before, nullptr);
 }
 
@@ -275,10 +285,10 @@ std::vector<std::shared_ptr<Stream>> working_streams(int device) {
 
 void forget_streams() {
   registry().clear();
-  jobs_in_flight.store(0);
+  jobs_in_flight.clear();
 }
 
-long work_in_flight() { return jobs_in_flight.load(); }
+long work_in_flight() { return jobs_in_flight.total(); }
 
 long drain_streams(Deadline deadline) {
   WithoutInterpreterLock let_the_workers_run;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine.h"
 #include "errors.h"
 #include "lifecycle.h"
 #include "object_tables.h"
@@ -20,10 +21,6 @@ namespace aclnn_cpu {
 
 using Job = std::function<Outcome()>;
 using Deadline = std::chrono::steady_clock::time_point;
-
-// Who may run a job: the stream's worker, or also a thread that waits for it. Only short work that waits for nobody, wakes
-// no threads and calls nothing of the program is for anyone.
-enum class By { worker, anyone };
 
 // So many jobs wait on one stream; whoever brings one more waits until there is room.
 constexpr size_t kMostQueued = 65536;
@@ -34,7 +31,7 @@ class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
 
   int device() const { return device_; }
 
-  // Puts a job at the end of the queue; the first one starts the worker. Waits while the queue is full, except in the
+  // Puts a job at the end of the queue, or does it at once; the first one starts the worker. Waits while the queue is full, except in the
   // worker itself and in threads that run callbacks: the stream may wait for them.
   Outcome submit(Job job, By by = By::worker);
 
@@ -67,6 +64,7 @@ class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
   bool may_wait() const;
   Outcome refusal() const;
   void enqueue(Queued queued);
+  void wake_worker();
   void work();
   Queued take();
   void run_next(std::unique_lock<std::mutex>& hold);
@@ -75,6 +73,7 @@ class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
   void wait_awake(std::unique_lock<std::mutex>& hold);
 
   const int device_;
+  const unsigned side_ = shard_of_this_thread();  // where its jobs are counted
   std::mutex mutex_;
   std::condition_variable work_came_, work_done_, room_came_;
   std::deque<Queued> jobs_;

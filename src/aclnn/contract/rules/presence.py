@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from aclnn.base.product import PRODUCTS
+from aclnn.base.device import DEVICES
 from aclnn.base.status import Status
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Const, Expr
@@ -52,12 +52,12 @@ class ProductSupports(Rule):
     doc_zh = "产品支持该算子：{others}"
 
     def broken(self, call: Call) -> Words | None:
-        if call.product.supports(self.family):
+        if call.device.supports(self.family):
             return None
-        return {"product": call.product, "others": self._others()}
+        return {"product": call.device, "others": self._others()}
 
     def _others(self) -> Choice:
-        return Choice(tuple(p for p in PRODUCTS if p.supports(self.family)), together=True)
+        return Choice(tuple(p for p in DEVICES if p.supports(self.family)), together=True)
 
     def doc_words(self) -> Words:
         return {"others": self._others()}

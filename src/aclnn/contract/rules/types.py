@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from aclnn.base.device import CPU
 from aclnn.base.dtype import FLOAT64, DType
 from aclnn.base.format import Format
-from aclnn.base.product import CPU
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.contract.rule import Bilingual, Choice, Rule, Stage, Words, span
@@ -28,15 +28,15 @@ class DtypeIn(Rule):
     doc_zh = "{arg}的数据类型是{expected}"
 
     def broken(self, call: Call) -> Words | None:
-        expected = self.dtypes or call.product.dtypes[self.family]
+        expected = self.dtypes or call.device.dtypes[self.family]
         for name, spec in call.named_specs(self.arg):
             if spec.dtype not in expected:
-                words = {"arg": name, "dtype": spec.dtype, "product": call.product, "expected": Choice(expected)}
+                words = {"arg": name, "dtype": spec.dtype, "product": call.device, "expected": Choice(expected)}
                 return words | {"hint": self._hint(spec.dtype, call)}
         return None
 
     def _hint(self, dtype: DType, call: Call) -> Choice | str:
-        if dtype is FLOAT64 and not self.dtypes and call.product is not CPU:
+        if dtype is FLOAT64 and not self.dtypes and call.device is not CPU:
             return Bilingual(" (product cpu takes float64)", "（产品cpu支持float64）")
         return ""
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.base.device import CPU
 from aclnn.base.dtype import FLOAT32, FLOAT64, DType
-from aclnn.base.product import CPU
 from aclnn.base.tolerance import Precision, Terms, allowed_error
 from aclnn.contract.model import Op
 from aclnn.golden.judge.recurrent import Inexact, Lstm

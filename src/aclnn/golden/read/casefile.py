@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from aclnn import ops
+from aclnn.base import device as devices
 from aclnn.base import dtype as dtypes
-from aclnn.base import product as products
+from aclnn.base.device import Device
 from aclnn.base.dtype import FLOAT64, INT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array, reach
-from aclnn.base.product import Product
 from aclnn.base.scalar import Scalar, scalar
 from aclnn.base.status import invalid
 from aclnn.base.tensor import Tensor, TensorSpec
@@ -90,7 +90,7 @@ def save_case(
             name = arg.name + _GIVEN
             stored[name], tensors[name] = _stored(call[arg.name], given[arg.name])
     attributes = {a.name: _to_json(call[a.name]) for a in op.args if not a.is_tensor and call[a.name] is not None}
-    described = {"operator": op.name, "product": call.product.key, "attributes": attributes, "tensors": tensors}
+    described = {"operator": op.name, "product": call.device.key, "attributes": attributes, "tensors": tensors}
     containers.write(Path(path), Contents(stored, json.dumps(described)))
 
 
@@ -151,7 +151,7 @@ def build(described: Description, arrays: Mapping[str, Array], path: Path) -> Lo
     """The case of a description and the arrays stored for it."""
     op = ops.find(described.operator)
     _refuse_strangers(op, described, arrays, path)
-    product = settings.current_product(described.product and products.find(described.product))
+    device = settings.current_product(described.product and devices.find(described.product))
     given: dict[str, Any] = {}
     for arg in op.inputs:
         given[arg.name] = (
@@ -162,12 +162,12 @@ def build(described: Description, arrays: Mapping[str, Array], path: Path) -> Lo
         if arg.is_tensor and given[arg.name] is None and not arg.optional and arg.when is None:
             wanted = arg.name + (_GIVEN if arg.updated else "")
             raise invalid(f"{path} has no tensor {wanted}; {op.name} needs it.", arg.name)
-    return bind(op, given, {a.name: _tensors(a, described, arrays, path) for a in op.outputs}, product)
+    return bind(op, given, {a.name: _tensors(a, described, arrays, path) for a in op.outputs}, device)
 
 
-def bind(op: Op, given: Mapping[str, Any], targets: Mapping[str, Any], product: Product) -> LoadedCase:
+def bind(op: Op, given: Mapping[str, Any], targets: Mapping[str, Any], device: Device) -> LoadedCase:
     """Checks the inputs, then those outputs that are there, against the contract."""
-    inputs = Binding(op, {a.name: given.get(a.name) for a in op.inputs}, None, product, "reference")
+    inputs = Binding(op, {a.name: given.get(a.name) for a in op.inputs}, None, device, "reference")
     values = dict(inputs.plan.call.values)
     found: dict[str, Any] = {}
     for arg in op.outputs:
@@ -184,7 +184,7 @@ def bind(op: Op, given: Mapping[str, Any], targets: Mapping[str, Any], product: 
                 target = _in_steps(target, fresh)
             found[arg.name] = _view(target)
             values[arg.name] = _spec(arg, target) or fresh
-    call = Call(values, product)
+    call = Call(values, device)
     violation = check(op, call)
     if violation is not None:
         raise violation.error()

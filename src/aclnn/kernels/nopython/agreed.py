@@ -8,44 +8,53 @@ from __future__ import annotations
 WHO, HOW_MANY, FIRST_ARGUMENT = 2, 3, 4
 MOST_THREADS = 4095  # no function lies on the first page
 
+TILE = 1024  # elements that are copied side by side before they are computed: three fit the smallest first-level cache
 COLUMN_TILE = 128  # columns that sums.down_columns does together
 CELL_TILE = 512  # columns that lstm_cell.backward does together
 ADDITIONS = 16  # in a row, in sums
 
-# A tile of products.turned: what it is wide in a and in b, and how many rows are packed at a time.
-TILE_ROWS, TILE_COLUMNS, TILE_DEPTH = 6, 64, 448
-
 # What elu.backward is given as x. Falling: the forward's input, and exp is only asked for numbers below 0.
 ELU_OF_INPUT, ELU_OF_RESULT, ELU_FALLING = range(3)
 
-# The table of lstm.walk, by position.
+KINDS = 4  # of gates
+UNITS = 64  # that gates do together: with fewer, every step would go over the pages of all its tensors more often
+BLOCK_ROWS = 288  # of a matrix whose products with a panel are made together: a multiple of ROWS
+
+# The table of lstm.walk and lstm_forward.walk, by position.
 (
     STEPS,
     REVERSE,
     PARALLEL,  # address of GOMP_parallel
-    GATES,  # entry of lstm.gates, its block and threads
-    GATES_BLOCK,
-    GATES_THREADS,
-    SET_HANDLE,  # addresses of two oneDNN functions
-    EXECUTE,
-    PRIMITIVE,  # of oneDNN for the product of a step; 0 if that is one of our own
-    STREAM,
-    ARGUMENTS,
-    ARGUMENT_COUNT,
-    MOVING_MEMORY,  # the memory object of the matrix that moves
-    PRODUCT,  # entry of the product of a step, its block and threads
+    STEP,  # entry of matrix.step, its block and threads
+    STEP_BLOCK,
+    STEP_THREADS,
+    GATES_BLOCK,  # whose copies the step hands to the gates
+    STATE,  # forwards: the states before a step, those after it lie behind, then they change places
+    STATE_SIZE,
+    PRODUCT,  # forwards: entry of the product with the input of some steps, its block and threads
     PRODUCT_BLOCK,
     PRODUCT_THREADS,
-    STATUS,  # what oneDNN answered: 0 if all went well
-    MADE,  # how many sequences have their dh from the last product
+    PRODUCT_STEPS,
+    FEATURES,  # forwards: bytes of a step's input
     TABLE_SIZE,
-) = range(19)
+) = range(15)
 
-# Arguments of lstm_forward.gates, by position: the first nine move from step to step.
-FORWARD_MOVING, FORWARD_ACTIVE = 9, 14
+STEP_A, STEP_ROWS = 0, 1  # arguments of matrix.step, by position
+PRODUCT_A, PRODUCT_ROWS = 0, 6  # arguments of matrix.product
 
-# Arguments of lstm.gates, by position: the first seven move from step to step, and so does grad.
-MOVING, C_BEFORE, GRAD, ACTIVE, MADE_BEFORE, KNOWN = 7, 5, 12, 14, 15, 16
+# Arguments of gates, by position. matrix.step says the first seven: sums, and of how many rows, rows, first and end,
+# units, first and count, and whether there are sums. Then those that move from step to step.
+MOVING = 7
+GATES_WORDS = 36  # of a block, at most
+
+# lstm.gates: i, f, g, o, tanhc, c before the step, dy, grad as four parts move.
+BACKWARD_MOVING, C_BEFORE, ACTIVE, KNOWN = 11, 5, 23, 24
+
+# lstm_forward.gates: a, out and seven lists move, then come the states before and after the step.
+FORWARD_MOVING, H_BEFORE, H_AFTER = 9, 16, 17
+
+NO_TAP = -(1 << 62)  # the place of a tap that is not there, and NO_PLACE above it with that of any channel added
+NO_PLACE = -(1 << 61)
 
 # Tiles of nopython.indirect: the rows of one, and how many terms of a sum are brought near at a time.
 ROWS, DEPTH = 6, 256
@@ -67,7 +76,6 @@ ROWS, DEPTH = 6, 256
 # The table of the boxes of a convolution, by position: how large the whole is, and one box, then how many there are.
 WHOLE, BOX, BOXES, GROUPS, BOX_TABLE = 0, 4, 8, 12, 13
 
-PANELS_TOGETHER = 4  # of one row, in few_rows
 POSITIONS_TOGETHER = 288  # whose sums convolve.data keeps near, a multiple of ROWS and of the lanes of a vector
 MOST_PARTS = 16  # of the sums of convolve_weights
 
@@ -77,7 +85,7 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     PER_LOT,  # elements of a lot's scratch
     ROOM,  # elements of it for a staged box
     PLACES,  # elements of it for a list of places
-    OUTPUTS,  # channels of a group's result
+    OUTPUTS,  # columns of a group's result: its channels, at one position or at all of a block
     TERMS,  # of a sum: channels and taps, or rows of gradWeight
     SPLITS,  # into how many parts the panels of the result are divided between threads
     CHAIN_LENGTH,
@@ -88,9 +96,12 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     ADDS,  # whether the result, float32, is added to what is there
     TOGETHER,  # positions whose sums are made before those of others
     PACKS,  # whether their elements of the picture are packed first; the list of rows then ends with how they lie
+    OUT_CHANNELS,  # of a group's result
+    COLUMN_PLACES,  # address of where columns lie behind the first; 0 if they are channels
+    WATCHES,  # whether it matters that an element of the result is not finite
     OUT_STEPS,  # of the result in memory: batch, channel, then by axis
     DATA_TABLE,
-) = (*range(16), 20)
+) = (*range(19), 23)
 
 # The table of convolve_weights, by position; the first ten are those above.
 (

@@ -33,6 +33,20 @@ def use_widest_vectors(context: Any) -> Any:
 
 
 @intrinsic
+def lie_apart(context: Any) -> Any:
+    """Promises that nothing which the kernel this stands in writes is met by another of its pointers: its loops need
+    not look, row after row, whether any two of them overlap."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        for argument in b.function.args:
+            if isinstance(argument.type, ir.PointerType):
+                argument.add_attribute("noalias")
+        return ctx.get_dummy_value()
+
+    return types.void(), code
+
+
+@intrinsic
 def fma(context: Any, a: Any, b: Any, c: Any) -> Any:
     """a·b + c with one rounding. Without the instruction it would be a call of the C library for every element: float64
     holds every product exactly, and its own rounding of the sum is 2²⁹ times finer."""

@@ -1,4 +1,4 @@
-"""Calling functions by address: other kernels, libgomp, oneDNN."""
+"""Calling functions by address: other kernels, libgomp."""
 
 from __future__ import annotations
 
@@ -36,29 +36,6 @@ def call_parallel(context: Any, function: Any, entry: Any, block: Any, threads: 
         return ctx.get_dummy_value()
 
     return types.void(*[types.int64] * 4), code
-
-
-@intrinsic
-def set_data_handle(context: Any, function: Any, memory: Any, address: Any) -> Any:
-    """dnnl_memory_set_data_handle(memory, address)"""
-
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        kind = ir.FunctionType(_SMALL, [_WORD, _WORD])
-        return b.sext(b.call(b.inttoptr(args[0], kind.as_pointer()), args[1:]), _WORD)
-
-    return types.int64(*[types.int64] * 3), code
-
-
-@intrinsic
-def execute(context: Any, function: Any, primitive: Any, stream: Any, count: Any, arguments: Any) -> Any:
-    """dnnl_primitive_execute(primitive, stream, count, arguments)"""
-
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        kind = ir.FunctionType(_SMALL, [_WORD, _WORD, _SMALL, _WORD])
-        given = [args[1], args[2], b.trunc(args[3], _SMALL), args[4]]
-        return b.sext(b.call(b.inttoptr(args[0], kind.as_pointer()), given), _WORD)
-
-    return types.int64(*[types.int64] * 5), code
 
 
 @register_jitable
@@ -105,3 +82,13 @@ def floats_at(context: Any, address: Any) -> Any:
         return b.inttoptr(args[0], ir.FloatType().as_pointer())
 
     return types.CPointer(types.float32)(types.int64), code
+
+
+@intrinsic
+def shifted(context: Any, pointer: Any, count: Any) -> Any:
+    """A pointer to `count` elements further on."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.gep(args[0], [args[1]])
+
+    return pointer(pointer, types.int64), code

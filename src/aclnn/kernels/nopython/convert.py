@@ -63,12 +63,3 @@ def find_not_finite(lo: int, hi: int, source: Any, found: Any) -> None:
         worst = max(worst, exponent)
     if worst == np.int32(0x7F800000):
         found[0] = 1
-
-
-def add_bias(lo: int, hi: int, data: Any, bias: Any, channels: int, size: int) -> None:
-    """Adds to every channel its number. Items are the channels of all pictures, `size` elements each, dense."""
-    use_widest_vectors()
-    for row in range(lo, hi):
-        added = read(bias, row % channels)
-        for i in range(row * size, (row + 1) * size):
-            write(data, i, read(data, i) + added)

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from aclnn.kernels.nopython.agreed import (
     ADDS,
     ADDS_BIAS,
     BOXES,
     CHAIN_LENGTH,
+    COLUMN_PLACES,
     DEPTHS,
     GROUPS,
     LOTS,
     MOVES,
+    NO_PLACE,
+    OUT_CHANNELS,
     OUT_STEPS,
     OUTPUTS,
     PACKS,
@@ -31,9 +36,11 @@ from aclnn.kernels.nopython.agreed import (
     SPLITS,
     TERMS,
     TOGETHER,
+    WATCHES,
 )
-from aclnn.kernels.nopython.arithmetic import use_widest_vectors
-from aclnn.kernels.nopython.calls import floats_at
+from aclnn.kernels.nopython.arithmetic import bits_of, use_widest_vectors
+from aclnn.kernels.nopython.calls import floats_at, shifted
+from aclnn.kernels.nopython.half import read
 from aclnn.kernels.nopython.indirect import (
     COLUMNS,
     inner,
@@ -45,7 +52,6 @@ from aclnn.kernels.nopython.indirect import (
     words,
 )
 from aclnn.kernels.nopython.staging import as_words, brought, find_box, find_places, start_of
-from aclnn.kernels.nopython.tiles import shifted
 
 
 @inner
@@ -70,6 +76,27 @@ def pack_weight(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms:
         pack_rows(source, steps[1], places, terms, channels, to, columns)
 
 
+def pack_blocks(
+    lo: int, hi: int, weight: Any, packed: Any, columns: int, terms: int, places: Any, steps: Any, channels: int
+) -> None:
+    """The same where the positions of a block lie side by side in a row, each with its channels; places are those of
+    one after the other, below all that there are where a position has no tap."""
+    use_widest_vectors()
+    panels = -(-columns // COLUMNS)
+    for item in range(lo, hi):
+        group, first = item // panels, item % panels * COLUMNS
+        width = width_of(columns - first)
+        to = shifted(packed, (group * whole_vectors(columns) + first) * terms)
+        for j in range(width):
+            position, channel = (first + j) // channels, (first + j) % channels
+            start = group * steps[0] + channel * steps[1]
+            for term in range(terms):
+                element = np.float32(0)
+                if first + j < columns and places[position * terms + term] > NO_PLACE:
+                    element = read(weight, start + places[position * terms + term])
+                to[term * width + j] = element
+
+
 def data(
     lo: int,
     hi: int,
@@ -78,12 +105,14 @@ def data(
     packed: Any,
     bias: Any,
     scratch: Any,
+    found: Any,
     picture: Any,
     boxes: Any,
     rows: Any,
     table: Any,
 ) -> None:
-    """Items are lots: each does its share of the boxes of all groups, and of the panels of their results."""
+    """Items are lots: each does its share of the boxes of all groups, and of the panels of their results. found[0] = 1
+    if an element is not finite and that is asked."""
     use_widest_vectors()
     box = words(8)
     count, splits = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3], table[SPLITS]
@@ -100,8 +129,8 @@ def data(
             find_places(box, picture, MOVES, places)
             find_places(box, table, OUT_STEPS, out_places)
             x = brought(source, picture, group, box, room)
-            to = out + table[PUT_SIZE] * start_of(box, group, outputs, table, OUT_STEPS)
-            added = shifted(bias, group * outputs)
+            to = out + table[PUT_SIZE] * start_of(box, group, table[OUT_CHANNELS], table, OUT_STEPS)
+            added = shifted(bias, group * table[OUT_CHANNELS])
             weight = shifted(packed, group * per_group)
             for first in range(0, positions, table[TOGETHER]):
                 together = min(table[TOGETHER], positions - first)
@@ -114,7 +143,9 @@ def data(
                 for panel in range(panels * split // splits, panels * (split + 1) // splits):
                     sum_up(near, bases, together, offsets, weight, panel * COLUMNS, work, table)
                     if table[ADDS_BIAS]:
-                        add_bias(work, together, added, panel * COLUMNS, outputs)
+                        add_bias(work, together, added, panel * COLUMNS, table)
+                    if table[WATCHES] and is_strange(work, together * width_of(outputs - panel * COLUMNS)):
+                        found[0] = 1
                     if table[ADDS]:
                         add_present(work, together, to, shifted(out_places, first), panel * COLUMNS, table)
                     put_panel(work, together, to, shifted(out_places, first), panel * COLUMNS, table)
@@ -152,11 +183,23 @@ def sum_up(x: Any, places: Any, count: int, rows: Any, weight: Any, channel: int
 
 
 @inner
-def add_bias(sums: Any, count: int, bias: Any, channel: int, outputs: int) -> None:
-    columns = width_of(outputs - channel)
+def is_strange(sums: Any, count: int) -> bool:
+    """Whether one of them is not finite."""
+    worst = np.int32(0)
     for i in range(count):
-        for m in range(min(columns, outputs - channel)):
-            sums[i * columns + m] += bias[channel + m]
+        worst = max(worst, bits_of(sums[i]) & np.int32(0x7F800000))
+    strange: bool = worst == np.int32(0x7F800000)
+    return strange
+
+
+@inner
+def add_bias(sums: Any, count: int, bias: Any, channel: int, table: Any) -> None:
+    outputs, channels = table[OUTPUTS], table[OUT_CHANNELS]
+    columns = width_of(outputs - channel)
+    for m in range(min(columns, outputs - channel)):
+        added = bias[(channel + m) % channels]
+        for i in range(count):
+            sums[i * columns + m] += added
 
 
 @inner
@@ -174,4 +217,6 @@ def put_panel(sums: Any, count: int, out: int, places: Any, channel: int, table:
     """Writes a panel of channels."""
     left, step = table[OUTPUTS] - channel, table[OUT_STEPS + 1]
     to = out + table[PUT_SIZE] * channel * step
+    if table[COLUMN_PLACES]:
+        to, step = out, table[COLUMN_PLACES] + 8 * channel
     put_rows(table[PUT], sums, width_of(left), to, places, count, min(COLUMNS, left), step)

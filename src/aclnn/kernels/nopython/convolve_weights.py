@@ -34,6 +34,7 @@ from aclnn.kernels.nopython.agreed import (
     TILES_TOGETHER,
 )
 from aclnn.kernels.nopython.arithmetic import bits_of, use_widest_vectors
+from aclnn.kernels.nopython.calls import shifted
 from aclnn.kernels.nopython.convolve import width_of
 from aclnn.kernels.nopython.indirect import (
     COLUMNS,
@@ -46,7 +47,6 @@ from aclnn.kernels.nopython.indirect import (
     words,
 )
 from aclnn.kernels.nopython.staging import as_words, brought, find_box, find_places
-from aclnn.kernels.nopython.tiles import shifted
 
 
 @inner

@@ -15,6 +15,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from aclnn.kernels.nopython.arithmetic import bits_of, use_widest_vectors
+from aclnn.kernels.nopython.calls import shifted
 from aclnn.kernels.nopython.direct_stage import (
     inside,
     length_of,
@@ -66,7 +67,6 @@ from aclnn.kernels.nopython.direct_table import (
 )
 from aclnn.kernels.nopython.half import floats, read, write
 from aclnn.kernels.nopython.sums import clear, counter_add, counter_total
-from aclnn.kernels.nopython.tiles import shifted
 from aclnn.kernels.nopython.vectors import (
     CHUNK,
     MOST_SUMS,

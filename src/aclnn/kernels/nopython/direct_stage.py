@@ -8,6 +8,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from aclnn.kernels.nopython.arithmetic import bits_of, float_of, use_widest_vectors
+from aclnn.kernels.nopython.calls import shifted
 from aclnn.kernels.nopython.direct_table import (
     AT_PLANES,
     BASE,
@@ -37,7 +38,6 @@ from aclnn.kernels.nopython.direct_table import (
 )
 from aclnn.kernels.nopython.half import read
 from aclnn.kernels.nopython.sums import clear
-from aclnn.kernels.nopython.tiles import shifted
 from aclnn.kernels.nopython.vectors import copy_every_second, copy_rows
 
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from aclnn.kernels.nopython.agreed import ELU_FALLING, ELU_OF_RESULT
+from aclnn.kernels.nopython.agreed import ELU_FALLING, ELU_OF_RESULT, TILE
 from aclnn.kernels.nopython.arithmetic import exp, exp_of_negative, expm1, use_widest_vectors
-from aclnn.kernels.nopython.half import TILE, address_of, finish_streams, read, stream, tile_of, write
-from aclnn.kernels.nopython.walk import row_start
+from aclnn.kernels.nopython.half import address_of, finish_streams, read, stream, tile_of, write
+from aclnn.kernels.nopython.walk import block_at, gathered, landing, scatter
 
 
 def backward(lo: int, hi: int, g: Any, x: Any, out: Any, scale: Any, input_scale: Any, product: Any, kind: int) -> None:
     """All three dense and alike."""
-    _row(hi - lo, (out, lo, 1), (g, lo, 1), (x, lo, 1), (scale, input_scale, product, kind))
+    _row(hi - lo, (out, lo), (g, lo), (x, lo), (scale, input_scale, product, kind))
 
 
 def backward_streamed(
@@ -29,13 +29,13 @@ def backward_streamed(
     how = (scale, input_scale, product, kind)
     tile, line = tile_of(out), 64 // width
     i = lo + min(-(address_of(out) // width + lo) % line, hi - lo)
-    _row(i - lo, (out, lo, 1), (g, lo, 1), (x, lo, 1), how)
+    _row(i - lo, (out, lo), (g, lo), (x, lo), how)
     while i + TILE <= hi:
-        _row(TILE, (tile, 0, 1), (g, i, 1), (x, i, 1), how)
+        _row(TILE, (tile, 0), (g, i), (x, i), how)
         for j in range(0, TILE, line):
             stream(out, i + j, tile, j)
         i += TILE
-    _row(hi - i, (out, i, 1), (g, i, 1), (x, i, 1), how)
+    _row(hi - i, (out, i), (g, i), (x, i), how)
     finish_streams()
 
 
@@ -53,23 +53,23 @@ def backward_strided(
     product: Any,
     kind: int,
 ) -> None:
-    """Any strides. Items are rows; sizes[rank] and steps[3][rank] describe out, g and x, the row itself last."""
+    """Any strides. Items are blocks; sizes[rank + 2] and steps[3][rank], those of out, g and x, are what walk.py asks
+    for. What does not lie side by side is copied: a loop that computes with steps would do one element at a time."""
     how = (scale, input_scale, product, kind)
-    last = rank - 1
-    length, out_step, g_step, x_step = sizes[last], steps[last], steps[rank + last], steps[2 * rank + last]
-    for row in range(lo, hi):
-        at_out = row_start(row, rank, sizes, steps, 0)
-        at_g = row_start(row, rank, sizes, steps, rank)
-        at_x = row_start(row, rank, sizes, steps, 2 * rank)
-        if out_step == 1 and g_step == 1 and x_step == 1:
-            _row(length, (out, at_out, 1), (g, at_g, 1), (x, at_x, 1), how)
-        else:
-            _row(length, (out, at_out, out_step), (g, at_g, g_step), (x, at_x, x_step), how)
+    g_tile, x_tile, tile = tile_of(g), tile_of(x), tile_of(out)
+    for item in range(lo, hi):
+        block = block_at(item, rank, sizes)
+        of_g = gathered(g_tile, g, block, rank, sizes, steps, rank)
+        of_x = gathered(x_tile, x, block, rank, sizes, steps, 2 * rank)
+        to, is_there = landing(tile, out, block, rank, sizes, steps)
+        _row(block[2] * block[4], to, of_g, of_x, how)
+        if not is_there:
+            scatter(tile, out, block, rank, sizes, steps)
 
 
 @register_jitable(forceinline=True)
 def _row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
-    """`length` elements; out, g and x are (pointer, first index, step). One loop per kind: LLVM would not always take
+    """`length` elements; out, g and x are (pointer, first index). One loop per kind: LLVM would not always take
     the question out of a common one, and then all kinds are computed for every element."""
     if how[3] == ELU_OF_RESULT:
         _row_of_result(length, out, g, x, how)
@@ -85,9 +85,9 @@ def _row_with(slope: Any) -> Any:
         use_widest_vectors()
         scale, input_scale, product, _ = how
         for i in range(length):
-            g_i, x_i = read(g[0], g[1] + i * g[2]), read(x[0], x[1] + i * x[2])
+            g_i, x_i = read(g[0], g[1] + i), read(x[0], x[1] + i)
             factor = scale if x_i > np.float32(0) else slope(x_i, input_scale, product)
-            write(out[0], out[1] + i * out[2], g_i * factor)
+            write(out[0], out[1] + i, g_i * factor)
 
     return row
 
@@ -112,30 +112,30 @@ _row_of_result, _row_falling, _row_of_input = map(_row_with, (_slope_of_result, 
 
 def forward(lo: int, hi: int, x: Any, out: Any, scale: Any, input_scale: Any, product: Any) -> None:
     """Both dense and alike."""
-    _forward_row(hi - lo, (out, lo, 1), (x, lo, 1), (scale, input_scale, product))
+    _forward_row(hi - lo, (out, lo), (x, lo), (scale, input_scale, product))
 
 
 def forward_strided(
     lo: int, hi: int, x: Any, out: Any, rank: int, sizes: Any, steps: Any, scale: Any, input_scale: Any, product: Any
 ) -> None:
-    """Any strides. Items are rows; sizes[rank] and steps[2][rank] describe out and x, the row itself last."""
+    """Any strides, as backward_strided has them: sizes[rank + 2] and steps[2][rank], those of out and x."""
     how = (scale, input_scale, product)
-    last = rank - 1
-    length, out_step, x_step = sizes[last], steps[last], steps[rank + last]
-    for row in range(lo, hi):
-        at_out, at_x = row_start(row, rank, sizes, steps, 0), row_start(row, rank, sizes, steps, rank)
-        if out_step == 1 and x_step == 1:
-            _forward_row(length, (out, at_out, 1), (x, at_x, 1), how)
-        else:
-            _forward_row(length, (out, at_out, out_step), (x, at_x, x_step), how)
+    x_tile, tile = tile_of(x), tile_of(out)
+    for item in range(lo, hi):
+        block = block_at(item, rank, sizes)
+        of_x = gathered(x_tile, x, block, rank, sizes, steps, rank)
+        to, is_there = landing(tile, out, block, rank, sizes, steps)
+        _forward_row(block[2] * block[4], to, of_x, how)
+        if not is_there:
+            scatter(tile, out, block, rank, sizes, steps)
 
 
 @register_jitable(forceinline=True)
 def _forward_row(length: int, out: Any, x: Any, how: Any) -> None:
-    """`length` elements; out and x are (pointer, first index, step)."""
+    """`length` elements; out and x are (pointer, first index)."""
     use_widest_vectors()
     scale, input_scale, product = how
     for i in range(length):
-        x_i = read(x[0], x[1] + i * x[2])
+        x_i = read(x[0], x[1] + i)
         y_i = scale * x_i if x_i > np.float32(0) else product * expm1(x_i * input_scale)
-        write(out[0], out[1] + i * out[2], y_i)
+        write(out[0], out[1] + i, y_i)

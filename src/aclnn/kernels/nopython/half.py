@@ -12,12 +12,12 @@ from numba import types
 from numba.extending import intrinsic
 
 from aclnn.kernels import jit
+from aclnn.kernels.nopython.agreed import TILE
 
 _ELEMENT = {types.float32: ir.FloatType(), types.int16: ir.IntType(16), types.uint16: ir.IntType(16)}
 _SINGLE, _WORD = ir.FloatType(), ir.IntType(32)
 _LINE = 64  # bytes of a cache line
 _BY_INSTRUCTION = jit.converts_half()
-TILE = 1024  # elements: fits the smallest first-level cache
 
 
 @intrinsic

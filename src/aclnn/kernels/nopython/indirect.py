@@ -154,12 +154,14 @@ def _put(builder: Any, sums: Any, c: Any, add: Any) -> None:
     _store_all(builder, _added(builder, add, sums, c), c)
 
 
-@intrinsic
-def turn(context: Any, source: Any, start: Any, pitch: Any, target: Any, to: Any, to_pitch: Any) -> Any:
-    """LANES rows of LANES elements, `pitch` apart, as LANES columns, whose rows are `to_pitch` apart."""
+@intrinsic(prefer_literal=True)
+def turn(context: Any, gap: Any, source: Any, start: Any, pitch: Any, target: Any, to: Any, to_pitch: Any) -> Any:
+    """LANES rows of LANES elements, `pitch` apart, as LANES columns, whose rows are `to_pitch` apart and whose elements
+    are `gap` apart, a constant: 1, or 2 with what lies between left as it is."""
+    put_row = {1: _put_row, 2: _put_row_apart}[gap.literal_value]
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        source_, start, pitch, target_, to, to_pitch = args
+        _, source_, start, pitch, target_, to, to_pitch = args
         rows = []
         for _ in range(LANES):
             rows.append(
@@ -167,12 +169,29 @@ def turn(context: Any, source: Any, start: Any, pitch: Any, target: Any, to: Any
             )
             start = builder.add(start, pitch)
         for row in _transposed(builder, rows):
-            builder.store(narrowed(builder, row, target.dtype, LANES), _vector_at(builder, target_, to), align=2)
+            put_row(builder, narrowed(builder, row, target.dtype, LANES), target_, to)
             to = builder.add(to, to_pitch)
         return ctx.get_dummy_value()
 
     whole = types.int64
-    return types.void(source, whole, whole, target, whole, whole), code
+    return types.void(gap, source, whole, whole, target, whole, whole), code
+
+
+def _put_row(builder: Any, row: Any, target: Any, to: Any) -> None:
+    builder.store(row, _vector_at(builder, target, to), align=2)
+
+
+def _put_row_apart(builder: Any, row: Any, target: Any, to: Any) -> None:
+    """Two vectors of what is there, of which every other element is replaced. The second begins with the last element
+    of the first, so that it ends with the row. It is loaded before the first is stored: no load waits for a store."""
+    first, last = (_vector_at(builder, target, builder.add(to, _WORD(by))) for by in (0, LANES - 1))
+    there = [builder.load(place, align=2) for place in (first, last)]
+    even = [i // 2 if i % 2 == 0 else LANES + i for i in range(LANES)]
+    odd = [LANES + i if i % 2 == 0 else (LANES + i) // 2 for i in range(LANES)]
+    for place, old, which in zip((first, last), there, (even, odd), strict=True):
+        builder.store(
+            builder.shuffle_vector(row, old, ir.Constant(ir.VectorType(_SMALL, LANES), which)), place, align=2
+        )
 
 
 def _transposed(builder: Any, rows: Any) -> Any:
@@ -201,12 +220,12 @@ def whole_vectors(channels: int) -> int:
 
 
 @inner
-def are_neighbours(places: Any, first: int) -> bool:
-    """Whether LANES places from `first` on follow one another in memory."""
-    apart = 0
-    for i in range(1, LANES):
-        apart |= places[first + i] - places[first] - i
-    return apart == 0
+def gap_between(places: Any, first: int) -> int:
+    """How far LANES places from `first` on lie apart, each from the next; 0 if that is not the same for all."""
+    gap, apart = places[first + 1] - places[first], 0
+    for i in range(2, LANES):
+        apart |= places[first + i] - places[first] - i * gap
+    return gap if apart == 0 else 0
 
 
 def put(lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count: int, channels: int, step: int) -> None:
@@ -215,19 +234,33 @@ def put(lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count:
     i = 0
     while i < count:
         together, done = 1, channels // LANES * LANES
+        gap = gap_between(places, i) if step != 1 and i + LANES <= count else 0
         if step == 1:
             for m in range(0, done, LANES):
                 move(LANES, sums, i * columns + m, out, places[i] + m)
-        elif i + LANES <= count and are_neighbours(places, i):
+        elif gap == 1:
             together = LANES
             for m in range(0, done, LANES):
-                turn(sums, i * columns + m, columns, out, places[i] + m * step, step)
+                turn(1, sums, i * columns + m, columns, out, places[i] + m * step, step)
+        elif gap == 2:
+            together = LANES
+            for m in range(0, done, LANES):
+                turn(2, sums, i * columns + m, columns, out, places[i] + m * step, step)
         else:
             done = 0
         for row in range(i, i + together):
             for m in range(done, channels):
                 write(out, places[row] + m * step, sums[row * columns + m])
         i += together
+
+
+def put_blocks(
+    lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count: int, made: int, at: Any
+) -> None:
+    """The same, where the columns of a row lie at `at`."""
+    for i in range(count):
+        for m in range(made):
+            write(out, places[i] + at[m], sums[i * columns + m])
 
 
 @inner
@@ -249,10 +282,10 @@ def pack_rows(source: Any, step: int, places: Any, count: int, channels: int, ta
         if step == 1:
             for m in range(0, done, LANES):
                 move(LANES, source, places[i] + m, target, i * columns + m)
-        elif i + LANES <= count and are_neighbours(places, i):
+        elif i + LANES <= count and gap_between(places, i) == 1:
             together = LANES
             for m in range(0, done, LANES):
-                turn(source, places[i] + m * step, step, target, i * columns + m, columns)
+                turn(1, source, places[i] + m * step, step, target, i * columns + m, columns)
         else:
             done = 0
         for row in range(i, i + together):

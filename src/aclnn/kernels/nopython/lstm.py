@@ -13,41 +13,41 @@ from numba.extending import register_jitable
 
 from aclnn.kernels.nopython.agreed import (
     ACTIVE,
-    ARGUMENT_COUNT,
-    ARGUMENTS,
+    BACKWARD_MOVING,
     C_BEFORE,
-    EXECUTE,
     FIRST_ARGUMENT,
-    GATES,
     GATES_BLOCK,
-    GATES_THREADS,
-    GRAD,
+    KINDS,
     KNOWN,
-    MADE,
-    MADE_BEFORE,
     MOVING,
-    MOVING_MEMORY,
     PARALLEL,
-    PRIMITIVE,
-    PRODUCT,
-    PRODUCT_BLOCK,
-    PRODUCT_THREADS,
     REVERSE,
-    SET_HANDLE,
-    STATUS,
+    STEP,
+    STEP_A,
+    STEP_BLOCK,
+    STEP_ROWS,
+    STEP_THREADS,
     STEPS,
-    STREAM,
 )
-from aclnn.kernels.nopython.arithmetic import fma, use_widest_vectors
-from aclnn.kernels.nopython.calls import execute, launch, pointer, set_data_handle
+from aclnn.kernels.nopython.arithmetic import fma, lie_apart, use_widest_vectors
+from aclnn.kernels.nopython.calls import launch, pointer
+from aclnn.kernels.nopython.convolve import width_of
 from aclnn.kernels.nopython.half import read, write
+from aclnn.kernels.nopython.indirect import COLUMNS
 
-ONE = np.float32(1)
+ONE, ZERO = np.float32(1), np.float32(0)
 
 
 def gates(
     lo: int,
     hi: int,
+    sums: Any,
+    together: int,
+    first: int,
+    last: int,
+    unit: int,
+    units: int,
+    summed: int,
     i: Any,
     f: Any,
     g: Any,
@@ -55,88 +55,77 @@ def gates(
     tanhc: Any,
     c_before: Any,
     dy: Any,
+    of_i: Any,
+    of_f: Any,
+    of_g: Any,
+    of_o: Any,
     steps: Any,
     c_first: Any,
-    dh_made: Any,
     dh: Any,
     dc: Any,
-    grad: Any,
     hidden: int,
     active: int,
-    made: int,
     known: int,
     pitch: int,
 ) -> None:
-    """One step of the sequences lo … hi − 1: grad[b] = [di df dg do], and dc becomes that of the step before.
+    """One step of some units of the sequences first … last − 1: the gradients of their gates, and dc becomes that of
+    the step before. All is one item.
 
-    `steps` has the distances from one sequence to the next, of the seven and of c_first; `pitch` is that of grad.
-    Sequences below `active` take part; below `made` dh was made by the step walked before, else it is the given one;
-    below `known` the cell state started from c_before, else from c_first.
+    `summed`: the step walked before made their dh, panels of `together` rows; else it is the given one. Sequences below
+    `active` take part; below `known` the cell state started from c_before, else from c_first. A sequence that takes no
+    part any more leaves its dh. `steps` has the distances from one sequence to the next, of the seven and of c_first;
+    `pitch` is that of the gradients. At the end of a walk `active` is below 0: what was summed is left, no more.
     """
     use_widest_vectors()
-    for b in range(lo, hi):
-        row, to = b * hidden, b * pitch
-        if b >= active:
-            for j in range(4 * hidden):
-                write(grad, to + j, np.float32(0))
-            if b < made:
-                for j in range(hidden):
-                    write(dh, row + j, read(dh_made, row + j))
-            continue
-        at = (b * steps[0], b * steps[1], b * steps[2], b * steps[3], b * steps[4], b * steps[6])
-        saved = (i, f, g, o, tanhc, dy)
-        incoming = dh_made if b < made else dh
-        if b < known:
-            _cell(saved, at, c_before, b * steps[5], incoming, dc, row, grad, to, hidden)
-        else:
-            _cell(saved, at, c_first, b * steps[7], incoming, dc, row, grad, to, hidden)
-
-
-@register_jitable(forceinline=True)
-def _cell(
-    saved: Any, at: Any, c_prev: Any, at_c: int, incoming: Any, dc: Any, row: int, grad: Any, to: int, hidden: int
-) -> None:
-    for j in range(hidden):
-        i, f, g = read(saved[0], at[0] + j), read(saved[1], at[1] + j), read(saved[2], at[2] + j)
-        o, tanhc = read(saved[3], at[3] + j), read(saved[4], at[4] + j)
-        dh = read(saved[5], at[5] + j) + read(incoming, row + j)
-        dct = fma(dh, o * ((ONE - tanhc) * (ONE + tanhc)), read(dc, row + j))
-        write(grad, to + j, dct * (g * i * (ONE - i)))
-        write(grad, to + hidden + j, dct * (read(c_prev, at_c + j) * f * (ONE - f)))
-        write(grad, to + 2 * hidden + j, dct * (i * ((ONE - g) * (ONE + g))))
-        write(grad, to + 3 * hidden + j, dh * (tanhc * o * (ONE - o)))
-        write(dc, row + j, dct * f)
+    lie_apart()
+    for b in range(first, last):
+        for channel in range(0, units, COLUMNS):
+            width, k = width_of(units - channel), unit + channel
+            count, made = min(width, units - channel), channel * together + (b - first) * width
+            row, to = b * hidden + k, b * pitch + k
+            if b < active:
+                incoming, at_in = (sums, made) if summed else (dh, row)
+                start, at_c = (c_before, b * steps[5] + k) if b < known else (c_first, b * steps[7] + k)
+                at = (b * steps[0] + k, b * steps[1] + k, b * steps[2] + k, b * steps[3] + k)
+                at_t, at_y = b * steps[4] + k, b * steps[6] + k
+                for j in range(count):
+                    i_, f_, g_ = read(i, at[0] + j), read(f, at[1] + j), read(g, at[2] + j)
+                    o_, t = read(o, at[3] + j), read(tanhc, at_t + j)
+                    dh_ = read(dy, at_y + j) + read(incoming, at_in + j)
+                    dct = fma(dh_, o_ * ((ONE - t) * (ONE + t)), read(dc, row + j))
+                    write(of_i, to + j, dct * (g_ * i_ * (ONE - i_)))
+                    write(of_f, to + j, dct * (read(start, at_c + j) * f_ * (ONE - f_)))
+                    write(of_g, to + j, dct * (i_ * ((ONE - g_) * (ONE + g_))))
+                    write(of_o, to + j, dh_ * (t * o_ * (ONE - o_)))
+                    write(dc, row + j, dct * f_)
+            else:
+                if active >= 0:
+                    for j in range(count):
+                        write(of_i, to + j, ZERO)
+                        write(of_f, to + j, ZERO)
+                        write(of_g, to + j, ZERO)
+                        write(of_o, to + j, ZERO)
+                if summed:
+                    for j in range(count):
+                        write(dh, row + j, read(sums, made + j))
 
 
 def walk(lo: int, hi: int, table: Any, counts: Any, bases: Any, strides: Any) -> None:
-    """All steps, against the direction. bases and strides, in bytes: the moving arguments of `gates`, then grad."""
-    block, steps, made = pointer(table[GATES_BLOCK]), table[STEPS], 0
-    for q in range(steps):
+    """All steps, against the direction: with the gradients of the step walked before, that of the state, then the
+    gates. After the last step only the first. bases and strides, in bytes, of what moves."""
+    step, block, steps = pointer(table[STEP_BLOCK]), pointer(table[GATES_BLOCK]), table[STEPS]
+    step[FIRST_ARGUMENT + STEP_ROWS] = 0
+    for q in range(steps + 1):
         t = q if table[REVERSE] else steps - 1 - q
         before = t + 1 if table[REVERSE] else t - 1
-        for m in range(MOVING):
-            block[FIRST_ARGUMENT + m] = bases[m] + (before if m == C_BEFORE else t) * strides[m]
-        grad = bases[MOVING] + t * strides[MOVING]
-        block[FIRST_ARGUMENT + GRAD] = grad
-        block[FIRST_ARGUMENT + ACTIVE] = counts[t]
-        block[FIRST_ARGUMENT + MADE_BEFORE] = made
-        block[FIRST_ARGUMENT + KNOWN] = counts[before] if 0 <= before < steps else 0
-        launch(table[PARALLEL], table[GATES], table[GATES_BLOCK], table[GATES_THREADS])
-        multiply(table, 0, grad)
-        made = counts[t]
-    table[MADE] = made
-
-
-@register_jitable
-def multiply(table: Any, argument: int, place: int) -> None:
-    """The product of a step; `place` is where the matrix that moves lies now, an argument of a product of our own."""
-    if table[PRIMITIVE]:
-        status = set_data_handle(table[SET_HANDLE], table[MOVING_MEMORY], place)
-        count, arguments = table[ARGUMENT_COUNT], table[ARGUMENTS]
-        table[STATUS] |= status | execute(table[EXECUTE], table[PRIMITIVE], table[STREAM], count, arguments)
-    else:
-        pointer(table[PRODUCT_BLOCK])[FIRST_ARGUMENT + argument] = place
-        launch(table[PARALLEL], table[PRODUCT], table[PRODUCT_BLOCK], table[PRODUCT_THREADS])
+        there = q < steps
+        for m in range(BACKWARD_MOVING):
+            block[FIRST_ARGUMENT + MOVING + m] = bases[m] + (before if m == C_BEFORE else t) * strides[m]
+        block[FIRST_ARGUMENT + ACTIVE] = counts[t] if there else -1
+        block[FIRST_ARGUMENT + KNOWN] = counts[before] if there and 0 <= before < steps else 0
+        launch(table[PARALLEL], table[STEP], table[STEP_BLOCK], table[STEP_THREADS])
+        step[FIRST_ARGUMENT + STEP_A] = block[FIRST_ARGUMENT + MOVING + BACKWARD_MOVING - KINDS]
+        step[FIRST_ARGUMENT + STEP_ROWS] = counts[t] if there else 0
 
 
 def gather(

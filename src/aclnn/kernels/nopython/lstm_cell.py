@@ -9,9 +9,10 @@ from numba.extending import register_jitable
 
 from aclnn.kernels.nopython.agreed import ADDITIONS, CELL_TILE
 from aclnn.kernels.nopython.arithmetic import fma, sigmoid, tanh, use_widest_vectors
-from aclnn.kernels.nopython.half import floats, read, write
+from aclnn.kernels.nopython.calls import shifted
+from aclnn.kernels.nopython.half import floats, read, tile_of, write
 from aclnn.kernels.nopython.sums import clear, counter_add, counter_total
-from aclnn.kernels.nopython.tiles import shifted
+from aclnn.kernels.nopython.walk import laid
 
 ONE, ZERO = np.float32(1), np.float32(0)
 SUMS = 4 * CELL_TILE  # of the four gates, side by side
@@ -37,7 +38,8 @@ def backward(
     counters: Any,
     levels: int,
 ) -> None:
-    """Items are columns of the whole batch; steps[8]: from cell to cell in each tensor, and of the bias.
+    """Items are columns of the whole batch; steps[13]: from cell to cell in each tensor, and of the bias, then from
+    column to column of what is read. What does not lie side by side, say a gradient that is one number, is copied.
 
     The bias adds up the unrounded gradients, in runs as nopython.sums does; `counters` has 4·levels elements for every
     column, levels is 0 if there is but one run. Tiles are wide: fifteen streams that change pages every few lines
@@ -45,31 +47,40 @@ def backward(
     """
     use_widest_vectors()
     sums = floats(SUMS)
+    tiles = tile_of(cx), tile_of(cx), tile_of(cx), tile_of(cx)
     for first in range(lo, hi, CELL_TILE):
         count = min(CELL_TILE, hi - first)
         counter = shifted(counters, 4 * levels * first)
         clear(sums, SUMS)
         for b in range(batch):
-            at = (b * steps[0] + first, b * steps[1] + first, b * steps[2] + first, b * steps[3] + first)
-            stored, to, to_c = b * steps[4] + first, b * steps[5] + first, b * steps[6] + first
+            of_h = laid(tiles[0], 0, grad_h, b * steps[0] + first * steps[8], steps[8], count)
+            of_c = laid(tiles[0], CELL_TILE, grad_c, b * steps[1] + first * steps[9], steps[9], count)
+            of_cx = laid(tiles[1], 0, cx, b * steps[2] + first * steps[10], steps[10], count)
+            of_cy = laid(tiles[1], CELL_TILE, cy, b * steps[3] + first * steps[11], steps[11], count)
+            stored, gate = b * steps[4] + first * steps[12], hidden * steps[12]
+            of_i = laid(tiles[2], 0, storage, stored, steps[12], count)
+            of_f = laid(tiles[2], CELL_TILE, storage, stored + gate, steps[12], count)
+            of_g = laid(tiles[3], 0, storage, stored + 2 * gate, steps[12], count)
+            of_o = laid(tiles[3], CELL_TILE, storage, stored + 3 * gate, steps[12], count)
+            to, to_c = b * steps[5] + first, b * steps[6] + first
             for j in range(count):
-                dh = read(grad_h, at[0] + j) if has_h else ZERO
-                dc = read(grad_c, at[1] + j) if has_c else ZERO
-                i, f = read(storage, stored + j), read(storage, stored + hidden + j)
-                g, o = read(storage, stored + 2 * hidden + j), read(storage, stored + 3 * hidden + j)
-                t = tanh(read(cy, at[3] + j))
+                dh = read(of_h[0], of_h[1] + j) if has_h else ZERO
+                dc = read(of_c[0], of_c[1] + j) if has_c else ZERO
+                i, f = read(of_i[0], of_i[1] + j), read(of_f[0], of_f[1] + j)
+                g, o = read(of_g[0], of_g[1] + j), read(of_o[0], of_o[1] + j)
+                t = tanh(read(of_cy[0], of_cy[1] + j))
                 dc = fma(dh, o * ((ONE - t) * (ONE + t)), dc)
-                of_i, of_f = dc * (g * i * (ONE - i)), dc * (read(cx, at[2] + j) * f * (ONE - f))
-                of_g, of_o = dc * (i * ((ONE - g) * (ONE + g))), dh * (t * o * (ONE - o))
-                write(grad_gates, to + j, of_i)
-                write(grad_gates, to + hidden + j, of_f)
-                write(grad_gates, to + 2 * hidden + j, of_g)
-                write(grad_gates, to + 3 * hidden + j, of_o)
+                di, df = dc * (g * i * (ONE - i)), dc * (read(of_cx[0], of_cx[1] + j) * f * (ONE - f))
+                dg, do = dc * (i * ((ONE - g) * (ONE + g))), dh * (t * o * (ONE - o))
+                write(grad_gates, to + j, di)
+                write(grad_gates, to + hidden + j, df)
+                write(grad_gates, to + 2 * hidden + j, dg)
+                write(grad_gates, to + 3 * hidden + j, do)
                 write(grad_cx, to_c + j, dc * f)
-                sums[j] += of_i
-                sums[CELL_TILE + j] += of_f
-                sums[2 * CELL_TILE + j] += of_g
-                sums[3 * CELL_TILE + j] += of_o
+                sums[j] += di
+                sums[CELL_TILE + j] += df
+                sums[2 * CELL_TILE + j] += dg
+                sums[3 * CELL_TILE + j] += do
             if levels and (b + 1) % ADDITIONS == 0:
                 add_run(counter, b // ADDITIONS, sums, levels, count)
                 clear(sums, SUMS)

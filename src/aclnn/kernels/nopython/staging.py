@@ -31,6 +31,8 @@ from aclnn.kernels.nopython.half import read
 from aclnn.kernels.nopython.indirect import LANES, inner, words
 from aclnn.kernels.nopython.vectors import move
 
+HALF = LANES // 2
+
 
 @inner
 def find_box(index: int, boxes: Any, box: Any) -> int:
@@ -117,19 +119,36 @@ def stage_rows(
                 for c in range(channels):
                     target[place + c] = 0
         return
+    count, to_next = end - first, table[LAID + 1]
+    if across == 1 and count >= LANES and max(first, length - end) <= LANES:
+        for c in range(channels):  # without a question for each of them
+            row = to + c * to_next
+            put_zeros(target, row)
+            put_zeros(target, row + length - LANES)
+            copy_vectors(source, start + c * down, target, row + first, count)
+        return
     for c in range(channels):
-        row = to + c * table[LAID + 1]
+        row = to + c * to_next
         clear_edges(target, row, first, end, length)
-        copy_row(source, start + c * down, across, target, row + first, end - first)
+        copy_row(source, start + c * down, across, target, row + first, count)
+
+
+@inner
+def copy_vectors(source: Any, start: int, target: Any, to: int, count: int) -> None:
+    """Elements side by side, at least LANES: by whole vectors, of which the last may overlap."""
+    for i in range(0, count - LANES, LANES):
+        move(LANES, source, start + i, target, to + i)
+    move(LANES, source, start + count - LANES, target, to + count - LANES)
 
 
 @inner
 def copy_row(source: Any, start: int, step: int, target: Any, to: int, count: int) -> None:
-    """Elements that lie `step` apart, side by side: neighbours by whole vectors, of which the last may overlap."""
+    """Elements that lie `step` apart, side by side: neighbours by vectors, of which the last may overlap."""
     if step == 1 and count >= LANES:
-        for i in range(0, count - LANES, LANES):
-            move(LANES, source, start + i, target, to + i)
-        move(LANES, source, start + count - LANES, target, to + count - LANES)
+        copy_vectors(source, start, target, to, count)
+    elif step == 1 and count >= HALF:
+        move(HALF, source, start, target, to)
+        move(HALF, source, start + count - HALF, target, to + count - HALF)
     elif step == 1 and count >= 4:
         move(4, source, start, target, to)
         move(4, source, start + count - 4, target, to + count - 4)

@@ -14,7 +14,7 @@ import numpy as np
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, DType
 from aclnn.base.geometry import Array
-from aclnn.base.taps import every_tap, meetings, taps_first, taps_last
+from aclnn.base.taps import every_tap, tap_ranges, taps_first, taps_last
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.texts import Text
 from aclnn.golden.why.hypotheses.model import Recomputed, computed_as
@@ -82,7 +82,7 @@ class Arrays:
         self.w = taps_first(given["weight"].astype(np.float64), self.groups, self.transposed)
         sizes = (self.result[2:], self.x.shape[2:-1], self.w.shape[:-3])
         geometry = (given["stride"], given["padding"], given["dilation"])
-        self.taps = list(every_tap(meetings(*sizes, *geometry, self.transposed)))
+        self.taps = list(every_tap(tap_ranges(*sizes, *geometry, self.transposed)))
 
     @property
     def g(self) -> Array:

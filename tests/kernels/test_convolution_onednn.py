@@ -1,0 +1,189 @@
+"""Convolutions of bfloat16 on oneDNN: right at any shape, stride and value; the same bits run after run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import aclnn
+from aclnn import ops
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
+from aclnn.base.tensor import TensorSpec
+from aclnn.contract.cases import Case, fill, views
+from aclnn.golden.judge.sound import judge
+from aclnn.kernels import convolution_direct, convolution_onednn, onednn
+from aclnn.ops.convolution import convolution_backward, convolution_backward_case
+from aclnn.ops.convolution_forward import convolution, convolution_case
+from tests.harness import assert_sound, bits, call
+from tests.kernels.convolutions import SPECIAL, served, shapes
+from tests.ops import test_convolution_forward
+from tests.strategies import strided
+
+pytest.importorskip("numba")
+try:
+    if not onednn.library().has_avx512:  # with it oneDNN emulates what the processor may not have
+        pytest.skip("oneDNN computes no bfloat16 here", allow_module_level=True)
+except onednn.OneDnnError as reason:
+    pytest.skip(str(reason), allow_module_level=True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def onednn_alone() -> Iterator[None]:
+    """Direct kernels and tiles leave all bfloat16 to oneDNN here, whatever this processor would choose."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(convolution_direct, "MOST_PAIRS", 0)
+        patch.setattr(convolution_onednn, "is_ahead", lambda call: "not asked")
+        patch.setattr(onednn.library(), "has_bfloat16", True)
+        aclnn.cache_clear()
+        yield
+    aclnn.cache_clear()
+
+
+CASES = [
+    pytest.param(case, id=f"{i}-{case.note}")
+    for op in (convolution_backward, convolution)
+    for i, case in enumerate(ops.cases(op))
+    if {s.dtype for s in case.values.values() if isinstance(s, TensorSpec)} == {BFLOAT16}
+    and not any(s.is_empty for s in case.values.values() if isinstance(s, TensorSpec))
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case(case: Case) -> None:
+    assert_sound(case, "fast")
+
+
+@settings(max_examples=120)
+@given(shapes((BFLOAT16,)), st.integers(1, 3), st.integers(0, 99), st.lists(st.sampled_from(SPECIAL)))
+def test_any_shape_with_any_value(case: Case, threads: int, seed: int, specials: list[float]) -> None:
+    assume(served(case))
+    filled, rng = fill(case, seed), np.random.default_rng(seed)
+    for value in specials[:4]:
+        view = filled[("gradOutput", "input", "weight")[rng.integers(3)]].view
+        view[tuple(rng.choice([0, n - 1, rng.integers(n)]) for n in view.shape)] = value  # corners meet padding
+    with aclnn.threads(threads):
+        call(case, filled, engine="fast")
+    for output in judge(case.op, case.call, views(filled, case.op)):
+        if specials:  # what must not be finite is not; other elements may become NaN, as the page of decisions says
+            sound = np.isnan(np.asarray(filled[output.name].view, np.float64)) | (output.ratio <= 1)
+            assert sound.all(), output.name
+        else:
+            assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
+
+
+@settings(max_examples=60)
+@given(test_convolution_forward.cases(dtype=BFLOAT16), st.data())
+def test_any_convolution_forwards_through_any_strides(case: Case, data: st.DataObject) -> None:
+    assert_sound(data.draw(st.one_of(st.just(case), strided(case))), "fast")
+
+
+@pytest.mark.parametrize("stride", [(1, 2), (2, 1), (2, 2)], ids=str)
+def test_one_tap_with_strides(stride: tuple[int, int]) -> None:
+    """Here kernels of oneDNN 3.2 for other layouts wrote beyond their scratch, made wrong sums, or never ended."""
+    with aclnn.threads(2):
+        for size, out_channels in ((4, 1), (8, 17), (20, 1)):
+            case = convolution_backward_case(
+                batch=1, in_channels=3, out_channels=out_channels, size=size, kernel=1, stride=stride, dtype=BFLOAT16
+            )
+            for _ in range(5):
+                assert_sound(case, "fast")
+
+
+def test_large_positive_sums_are_within_the_bound() -> None:
+    """Sums that only grow are the hard ones: 20,000 terms, none cancels another."""
+    case = convolution_backward_case(batch=8, in_channels=16, out_channels=16, size=50, padding=1, dtype=BFLOAT16)
+    filled, rng = fill(case), np.random.default_rng(1)
+    for name in ("gradOutput", "input", "weight"):
+        filled[name].view[...] = rng.uniform(0.5, 1.5, filled[name].view.shape)
+    call(case, filled, engine="fast")
+    for output in judge(case.op, case.call, views(filled, case.op)):
+        assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_same_bits_run_after_run_and_in_another_workspace(transposed: bool) -> None:
+    case = convolution_backward_case(
+        in_channels=20, out_channels=18, size=19, padding=1, stride=2, transposed=transposed, dtype=BFLOAT16
+    )
+    found = set()
+    for repeat in range(3):
+        filled = fill(case, 5)
+        plan = _plan(case, filled, "fast")
+        for _ in range(2):
+            plan.run(np.full(plan.workspace_size + 8 * repeat, 0xFF, np.uint8)[8 * repeat :])
+            found.add(tuple(bits(case, filled)))
+    assert len(found) == 1
+
+
+def _plan(case: Case, filled: dict[str, object], engine: str | None = None) -> aclnn.Executor:
+    given_ = {a.name: filled[a.name] for a in case.op.inputs}
+    out = tuple(filled[a.name] for a in case.op.outputs)
+    return getattr(aclnn, case.op.python)._plan(given_, out if len(out) > 1 else out[0], case.device, engine, True)
+
+
+LARGE = {"in_channels": 32, "out_channels": 32, "size": 20}
+
+
+def test_who_serves_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    large, small = convolution_backward_case(**LARGE, dtype=BFLOAT16), convolution_backward_case(dtype=BFLOAT16)
+    assert _plan(large, fill(large)).kernel == "onednn"
+    assert _plan(small, fill(small)).kernel == "numpy"
+    assert "products are fewer than" in dict(_plan(small, fill(small)).refused)["onednn"]
+    for dtype in (FLOAT32, FLOAT16):
+        other = convolution_backward_case(**LARGE, dtype=dtype)
+        assert convolution_onednn.backward(other.call, 1).reason == "it takes bfloat16"
+    monkeypatch.setattr(onednn.library(), "has_bfloat16", False)
+    aclnn.cache_clear()
+    plan = _plan(large, fill(large))
+    assert plan.kernel == "tiles"
+    assert dict(plan.refused)["onednn"] == "the processor has no instructions for bfloat16"
+    aclnn.cache_clear()
+
+
+IS_AHEAD = convolution_onednn.is_ahead
+
+
+@pytest.mark.parametrize(
+    ("change", "ahead"),
+    [
+        ({}, True),
+        ({"dtype": FLOAT32}, False),
+        ({"in_channels": 3}, False),  # of which gradInput is made
+        ({"out_channels": 3}, True),
+        ({"transposed": True, "out_channels": 3}, True),
+        ({"transposed": True, "in_channels": 3}, False),
+    ],
+    ids=str,
+)
+def test_where_onednn_is_asked_first(change: dict[str, object], ahead: bool) -> None:
+    attributes = {**LARGE, "dtype": BFLOAT16, **change}
+    backward = convolution_backward_case(**attributes)
+    assert (IS_AHEAD(backward.call) is not None) == ahead
+    if change.keys() & {"in_channels", "out_channels"}:
+        swapped = {"in_channels": "out_channels", "out_channels": "in_channels"}
+        attributes = {swapped.get(name, name): value for name, value in attributes.items()}
+    assert (IS_AHEAD(convolution_case(**attributes).call) is not None) == ahead
+
+
+def test_without_onednn_tiles_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> onednn.Library:
+        raise onednn.OneDnnError("oneDNN cannot be loaded (not there)")
+
+    monkeypatch.setattr(onednn, "library", absent)
+    aclnn.cache_clear()
+    large = convolution_backward_case(**LARGE, dtype=BFLOAT16)
+    plan = _plan(large, fill(large))
+    assert plan.kernel == "tiles"
+    assert dict(plan.refused)["onednn"] == "oneDNN cannot be loaded (not there)"
+    aclnn.cache_clear()
+
+
+def test_programs_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution_onednn, "programs", type(convolution_onednn.programs)(lambda parts: 1, limit=3))
+    for size in range(5, 12):
+        assert_sound(convolution_backward_case(size=size, in_channels=8, dtype=BFLOAT16), "fast")
+    assert len(convolution_onednn.programs) == 3
