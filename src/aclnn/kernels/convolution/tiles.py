@@ -19,7 +19,7 @@ from aclnn.base.tensor import TensorSpec, dense
 from aclnn.kernels.convolution.boxes import Laid, Pass, Taps, as_five, box_of, in_lines, lay_out, passes
 from aclnn.kernels.convolution.call import Window
 from aclnn.kernels.native import jit
-from aclnn.kernels.native.abi import DATA_TABLE, DEPTH, MOVES, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
+from aclnn.kernels.native.abi import DATA_TABLE, DEPTH, FIRST_ARGUMENT, MOVES, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.native.entry import Entry
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.shared.arena import Arena
@@ -100,9 +100,12 @@ class Launch(NamedTuple):
 
     def aim(self, work: Work, places: Mapping[str, int], base: int) -> None:
         """Points its work to tensors by name, and to a workspace that begins at `base`."""
-        for i, operand in enumerate(self.operands):
-            where = base + operand if isinstance(operand, int) else 0 if operand is None else places[operand]
-            work.point(i, where + self.starts[i] if self.starts else where)
+        where = []
+        for name in self.operands:
+            where.append(base + name if isinstance(name, int) else 0 if name is None else places[name])
+        if self.starts:
+            where = list(map(operator.add, where, self.starts))
+        work.block[FIRST_ARGUMENT : FIRST_ARGUMENT + len(where)] = where
 
 
 class Shape(NamedTuple):
