@@ -14,8 +14,8 @@ from enum import IntEnum
 from typing import Any
 
 from aclnn.base.status import AclnnError
-from aclnn.kernels.native.threads import Launch, Work, runtime
-from aclnn.kernels.shared.strides import aligned
+from aclnn.kernels.native.memory import aligned
+from aclnn.kernels.native.threads import LaunchedRun, Work, runtime
 from aclnn.runtime.executor import VERBOSE
 from aclnn.runtime.plan import Plan
 
@@ -44,7 +44,7 @@ def native_call(plan: Plan, bind: Bind) -> NativeCall | None:
     if plan.kernel != "numba" or VERBOSE or plan.value_rules:
         return None
     launch = plan.instantiate()
-    if not isinstance(launch, Launch):
+    if not isinstance(launch, LaunchedRun):
         return None
     count = sum(1 if a.kind == "tensor" else len(plan.call[a.name] or ()) for a in plan.op.tensors)
     first, second = ([k * _FAR + k * _APART * i for i in range(1 + count)] for k in (1, 2))
@@ -59,7 +59,7 @@ def native_call(plan: Plan, bind: Bind) -> NativeCall | None:
     return None if slots is None or needs_pool else NativeCall(works[0], slots)
 
 
-def _pointed_at(launch: Launch, bind: Bind, addresses: list[int], size: int) -> Work:
+def _pointed_at(launch: LaunchedRun, bind: Bind, addresses: list[int], size: int) -> Work:
     workspace, *tensors = addresses
     words = [workspace, size, *tensors]
     work: Any = getattr(launch.bound(*bind(struct.pack(f"={len(words)}q", *words))), "__self__", None)

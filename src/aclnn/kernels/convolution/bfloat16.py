@@ -17,21 +17,13 @@ from typing import Any, NamedTuple
 from aclnn.base.dtype import BFLOAT16, FLOAT32, DType, promote
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP
+from aclnn.base.taps import Window
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution.call import (
-    INPUTS,
-    OUTPUTS,
-    Window,
-    as_gradient,
-    forward_not_taken,
-    not_taken,
-    wanted,
-    window_of,
-)
-from aclnn.kernels.convolution.numpy import convolution_backward_numpy
-from aclnn.kernels.convolution.numpy_forward import convolution_numpy
+from aclnn.kernels.convolution.call import INPUTS, OUTPUTS, as_gradient, forward_not_taken, not_taken, wanted, window_of
+from aclnn.kernels.convolution.numpy import convolution_backward_numpy, convolution_numpy
 from aclnn.kernels.native import jit
+from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.onednn import library as onednn
 from aclnn.kernels.onednn.library import (
@@ -49,7 +41,6 @@ from aclnn.kernels.onednn.program import Buffer, Program, Recent, Session
 from aclnn.kernels.registry import Prepared, Refusal, Run
 from aclnn.kernels.shared import sums
 from aclnn.kernels.shared.ports import Port, Traffic, entrance, exit_
-from aclnn.kernels.shared.strides import address, aligned
 
 FEW_CHANNELS = 16
 Dims = tuple[int, ...]

@@ -8,16 +8,8 @@ from aclnn.base.geometry import Array
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution import bfloat16, on_tiles
 from aclnn.kernels.convolution import direct as direct  # whose kernels are asked first
-from aclnn.kernels.convolution.call import (
-    as_gradient,
-    forward_not_taken,
-    not_taken,
-    rounding_of,
-    too_small,
-    wanted,
-)
-from aclnn.kernels.convolution.numpy import convolution_backward_numpy
-from aclnn.kernels.convolution.numpy_forward import convolution_numpy
+from aclnn.kernels.convolution.call import as_gradient, forward_not_taken, not_taken, rounding_of, too_small, wanted
+from aclnn.kernels.convolution.numpy import convolution_backward_numpy, convolution_numpy
 from aclnn.kernels.native import jit
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 from aclnn.kernels.shared import sums

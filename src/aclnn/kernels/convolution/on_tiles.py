@@ -13,15 +13,16 @@ from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution.call import too_small, window_of
-from aclnn.kernels.convolution.tiles import FOUND, DataPlan, Launch, Numbers, Room, Shape
+from aclnn.kernels.convolution.tiles import FOUND, DataPlan, Shape
 from aclnn.kernels.convolution.tiles_weight import WeightPlan
 from aclnn.kernels.native import jit
+from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.registry import Prepared, Run
 from aclnn.kernels.shared import sums
 from aclnn.kernels.shared.arena import Arena
+from aclnn.kernels.shared.launch import Launch, Numbers, Room
 from aclnn.kernels.shared.ports import Port, Traffic, entrance
-from aclnn.kernels.shared.strides import address, aligned
 
 MOST_PASSES = 1024  # each is a launch of its own
 MOST_TERMS = 400_000  # of a sum over channels and taps: its blocks are added one after the other

@@ -13,7 +13,7 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import ELU_FALLING, ELU_OF_INPUT, ELU_OF_RESULT
-from aclnn.kernels.native.threads import Launch, Work, worth
+from aclnn.kernels.native.threads import LaunchedRun, Work, worth
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 from aclnn.kernels.shared.strides import blocks, merged
 
@@ -40,7 +40,7 @@ def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     def work() -> Work:
         return Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
 
-    return Prepared(lambda: Launch(work))
+    return Prepared(lambda: LaunchedRun(work))
 
 
 @kernel("aclnnElu", "numba", engine="fast")
@@ -71,7 +71,7 @@ def _forward(
     def work() -> Work:
         return Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
 
-    return Prepared(lambda: Launch(work, places))
+    return Prepared(lambda: LaunchedRun(work, places))
 
 
 class Walk(NamedTuple):

@@ -8,9 +8,9 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import ADDITIONS
-from aclnn.kernels.native.threads import Launch, Work, worth
+from aclnn.kernels.native.memory import LINE
+from aclnn.kernels.native.threads import LaunchedRun, Work, worth
 from aclnn.kernels.registry import Prepared, Refusal, kernel
-from aclnn.kernels.shared.strides import LINE
 
 PER_THREAD = 4096  # that pay for waking a thread
 COLUMNS = 64  # that a thread takes at least
@@ -54,7 +54,7 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
         return Work(entry, hidden, COLUMNS, arguments, team, table)
 
     places = range(8) if None in (*specs, bias) else None
-    return Prepared(lambda: Launch(work, places, COUNTERS if levels else None), counters)
+    return Prepared(lambda: LaunchedRun(work, places, COUNTERS if levels else None), counters)
 
 
 @kernel("aclnnThnnFusedLstmCell", "numba", engine="fast")
@@ -77,7 +77,7 @@ def thnn_fused_lstm_cell_fast(call: Call, threads: int) -> Prepared | Refusal:
     def work() -> Work:
         return Work(entry, batch, 1, arguments, team, table)
 
-    return Prepared(lambda: Launch(work, range(8) if None in specs else None))
+    return Prepared(lambda: LaunchedRun(work, range(8) if None in specs else None))
 
 
 def _column_step(spec: TensorSpec | None) -> int:

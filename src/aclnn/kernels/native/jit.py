@@ -20,7 +20,7 @@ from aclnn.base.once import Once, once
 from aclnn.base.status import reason
 from aclnn.kernels.native import isa
 from aclnn.kernels.native.entry import ENTRY, FUNCTION, Entry, entry_code, symbols
-from aclnn.kernels.shared.strides import DATA
+from aclnn.kernels.native.memory import DATA
 
 log = logging.getLogger("aclnn")
 

@@ -21,7 +21,7 @@ from aclnn.base.once import look_before_fork, once
 from aclnn.kernels.native import pool
 from aclnn.kernels.native.abi import FIRST_ARGUMENT, HOW_MANY, WHO
 from aclnn.kernels.native.entry import Entry
-from aclnn.kernels.shared.strides import address, aligned
+from aclnn.kernels.native.memory import address, aligned
 
 _NAME = "libgomp.so.1"
 _process = os.getpid()
@@ -141,7 +141,7 @@ class Work:
             self.entry.call(self.address)
 
 
-class Launch:
+class LaunchedRun:
     """A run that is one piece of work, whose first arguments are where tensors lie: all of them, or those at `places`;
     0 for none. The argument `scratch`, if there is one, is where the workspace's first cache line begins."""
 

@@ -9,9 +9,10 @@ from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array, contiguous_strides
 from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
+from aclnn.kernels.native.memory import address
 from aclnn.kernels.shared import convert
 from aclnn.kernels.shared.convert import Copy
-from aclnn.kernels.shared.strides import address, merged
+from aclnn.kernels.shared.strides import merged
 
 
 class Port(NamedTuple):

@@ -11,8 +11,9 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import COLUMN_TILE
 from aclnn.kernels.native.entry import Entry
+from aclnn.kernels.native.memory import address
 from aclnn.kernels.native.threads import Work, worth
-from aclnn.kernels.shared.strides import address, merged
+from aclnn.kernels.shared.strides import merged
 
 PER_THREAD = 32768  # elements that pay for waking a thread
 
