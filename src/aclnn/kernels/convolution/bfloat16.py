@@ -40,7 +40,7 @@ from aclnn.kernels.onednn.library import (
 from aclnn.kernels.onednn.program import Buffer, Program, Recent, Session
 from aclnn.kernels.registry import Prepared, Refusal, Run
 from aclnn.kernels.shared import sums
-from aclnn.kernels.shared.ports import Port, Traffic, entrance, exit_
+from aclnn.kernels.shared.ports import Port, Traffic, input_port, output_port
 
 FEW_CHANNELS = 16
 Dims = tuple[int, ...]
@@ -180,7 +180,7 @@ class Bfloat16Plan:
     def __init__(self, gradient: Call, bias: TensorSpec | None, threads: int):
         self.ports = _ports(gradient, threads)
         if bias is not None:
-            self.ports["bias"] = entrance(bias, FLOAT32, KEEP, threads)
+            self.ports["bias"] = input_port(bias, FLOAT32, KEEP, threads)
         self.problem = self._problem(gradient, bias, threads)
         self.guarded = [n for n in ("weight", "gradWeight") if n in self.ports and self.problem.pads]
         if self.guarded:
@@ -214,11 +214,11 @@ class Bfloat16Plan:
 
 def _ports(call: Call, threads: int) -> dict[str, Port]:
     """Ports of everything the wanted gradients need."""
-    ports = {"gradOutput": entrance(call["gradOutput"], BFLOAT16, KEEP, threads)}
+    ports = {"gradOutput": input_port(call["gradOutput"], BFLOAT16, KEEP, threads)}
     for gradient, needed in zip(OUTPUTS, ("weight", "input"), strict=True):
         if gradient in wanted(call):
-            ports[needed] = entrance(call[needed], BFLOAT16, KEEP, threads)
-            ports[gradient] = exit_(call[gradient], BFLOAT16, threads)
+            ports[needed] = input_port(call[needed], BFLOAT16, KEEP, threads)
+            ports[gradient] = output_port(call[gradient], BFLOAT16, threads)
     return ports
 
 

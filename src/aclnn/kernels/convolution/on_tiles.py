@@ -22,7 +22,7 @@ from aclnn.kernels.registry import Prepared, Run
 from aclnn.kernels.shared import sums
 from aclnn.kernels.shared.arena import Arena
 from aclnn.kernels.shared.launch import Launch, Numbers, Room
-from aclnn.kernels.shared.ports import Port, Traffic, entrance
+from aclnn.kernels.shared.ports import Port, Traffic, input_port
 
 MOST_PASSES = 1024  # each is a launch of its own
 MOST_TERMS = 400_000  # of a sum over channels and taps: its blocks are added one after the other
@@ -86,7 +86,7 @@ class Plan:
 
     def _copy(self, name: str, rounding: int) -> None:
         spec: TensorSpec = self._call[name]
-        self.ports[name] = entrance(spec, FLOAT32, rounding, self._threads, in_order=True)
+        self.ports[name] = input_port(spec, FLOAT32, rounding, self._threads, in_order=True)
         self.offsets[name] = self.arena.reserve(4 * spec.size)
 
     def take(self, name: str) -> TensorSpec:
