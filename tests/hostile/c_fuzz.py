@@ -82,12 +82,9 @@ def fuzz(seconds: int) -> str:
 
 def record(seconds: int, said: str) -> None:
     """Keeps the figures of a run for the reliability page."""
-    figures = re.findall(r"(\d+) (operator calls|computed|refused|other answers)", said)
-    lines = [
-        "seconds,operator calls,computed,refused,other answers",
-        ",".join([str(seconds), *(n for n, _ in figures)]),
-    ]
-    RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    figures = re.findall(r"(\d+) (operator calls|computed|refused|other answers|seconds of processor)", said)
+    heads, row = ",".join(["seconds", *(name for _, name in figures)]), ",".join([str(seconds), *(n for n, _ in figures)])
+    RESULT.write_text(f"{heads}\n{row}\n", encoding="utf-8")
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <mutex>
 #include <thread>
 
@@ -389,7 +390,8 @@ int main(int, char** arguments) {
   const auto end = Clock::now() + std::chrono::seconds(std::atol(arguments[5]));
   uint64_t seed = first;
   for (; seed < first + count && Clock::now() < end; ++seed) one_seed(seed, steps, threads);
-  std::printf("seeds %llu to %llu: %ld operator calls, %ld computed, %ld refused, %ld other answers, nothing found\n",
+  std::printf("seeds %llu to %llu: %ld operator calls, %ld computed, %ld refused, %ld other answers, "
+              "%ld seconds of processor, nothing found\n",
               static_cast<unsigned long long>(first), static_cast<unsigned long long>(seed - 1), calls.load(),
-              computed.load(), refused.load(), others.load());
+              computed.load(), refused.load(), others.load(), static_cast<long>(std::clock() / CLOCKS_PER_SEC));
 }
