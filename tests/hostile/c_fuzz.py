@@ -80,11 +80,11 @@ def fuzz(seconds: int) -> str:
         return run([program, first, 2**31, 300, 3, seconds], timeout=10 * seconds + 600)
 
 
-def record(seconds: int, said: str) -> None:
+def record(said: str) -> None:
     """Keeps the figures of a run for the reliability page."""
-    figures = re.findall(r"(\d+) (operator calls|computed|refused|other answers|seconds of processor)", said)
-    heads, row = ",".join(["seconds", *(name for _, name in figures)]), ",".join([str(seconds), *(n for n, _ in figures)])
-    RESULT.write_text(f"{heads}\n{row}\n", encoding="utf-8")
+    figures = re.findall(r"(\d+) (operator calls|computed|refused|other answers|seconds of processor|seconds)", said)
+    lines = [",".join(name for _, name in figures), ",".join(figure for figure, _ in figures)]
+    RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str]) -> None:
     said = fuzz(int(arguments[0]))
     print(said, flush=True)
     if "record" in arguments:
-        record(int(arguments[0]), said)
+        record(said)
 
 
 if __name__ == "__main__":
