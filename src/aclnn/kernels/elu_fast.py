@@ -40,7 +40,7 @@ def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     def work() -> Work:
         return Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
 
-    return Prepared(lambda: Launch(work))
+    return Prepared(lambda: Launch(work), is_launches=True)
 
 
 @kernel("aclnnElu", "numba", engine="fast")
@@ -71,7 +71,7 @@ def _forward(
     def work() -> Work:
         return Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
 
-    return Prepared(lambda: Launch(work, places))
+    return Prepared(lambda: Launch(work, places), is_launches=True)
 
 
 class Walk(NamedTuple):
