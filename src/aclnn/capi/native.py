@@ -1,16 +1,16 @@
 """Plans that the C++ library runs by itself, without Python and its lock: those that only launch native code.
 
-A launch takes a block of 64-bit words (kernels/entry.py). Which of them are addresses is found by recording a run on two
-sets of addresses that nobody follows: a word that is the same for both is none, and one that differs must have moved as
-one of the tensors did, as the workspace, or as the place where kernels write that they met what they are not made for.
-A plan with any other word stays with Python.
+A launch takes a block of 64-bit words (kernels/entry.py). Which of them are addresses is found by recording a run on
+two sets of addresses that nobody follows: a word that is the same for both is none, and one that differs must have moved
+as one of the tensors did, as the workspace, or as the place where kernels write that they met what they are not made
+for. A plan with any other word stays with Python.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -39,7 +39,6 @@ class Slot(NamedTuple):
     offset: int
 
 
-
 class NativeCall:
     """Launches one after the other, and where in their blocks the addresses stand, as native_call.h reads them."""
 
@@ -66,8 +65,8 @@ def native_call(plan: Plan, bind: Bind) -> NativeCall | None:
     except AclnnError:  # a view that no memory can hold: who calls gets the sentence
         return None
     pairs = zip(first.launches, second.launches, strict=True)
-    sides = [(place, tape.findings) for place, tape in zip(places, (first, second), strict=True)]
-    found = [(one, _slots((one.block, other.block), sides)) for one, other in pairs]
+    before, after = (far.known(tape.finding) for far, tape in zip(places, (first, second), strict=True))
+    found = [(one, _slots(zip(one.block, other.block, strict=True), before, after)) for one, other in pairs]
     known = [(launch, slots) for launch, slots in found if slots is not None]
     needs_pool = runtime() is None and any(launch.wanted > 1 for launch in first.launches)
     return NativeCall(run, known) if len(known) == len(found) and not needs_pool else None
@@ -83,10 +82,10 @@ class Places(NamedTuple):
     def far_away(cls, k: int, count: int) -> Places:
         return cls(k * _FAR + _OFF_LINE, [k * _FAR + k * _APART * (1 + i) for i in range(count)])
 
-    def known(self, findings: list[int]) -> dict[int, int]:
+    def known(self, finding: int | None) -> dict[int, int]:
         """Every address that may stand in a block, by what a slot calls it."""
-        tensors = {WORKSPACE + 1 + i: where for i, where in enumerate(self.tensors)}
-        return {WORKSPACE: aligned(self.workspace), **tensors, **{FINDING: where for where in findings}}
+        known = dict(enumerate([aligned(self.workspace), *self.tensors], WORKSPACE))
+        return known if finding is None else known | {FINDING: finding}
 
 
 def _recorded(plan: Plan, bind: Bind, places: Places) -> tuple[Run, Tape]:
@@ -97,12 +96,11 @@ def _recorded(plan: Plan, bind: Bind, places: Places) -> tuple[Run, Tape]:
     return run, tape
 
 
-def _slots(blocks: Sequence[tuple[int, ...]], sides: Sequence[tuple[Places, list[int]]]) -> list[Slot] | None:
-    """Of all words that move. They must have moved as a tensor did, as the workspace, or as what is found."""
-    before, after = (places.known(findings) for places, findings in sides)
+def _slots(words: Iterable[tuple[int, int]], before: dict[int, int], after: dict[int, int]) -> list[Slot] | None:
+    """Of all words that move; None if one has not moved as an address did that is known."""
     steps = {after[which] - before[which]: which for which in before}
     slots = []
-    for word, (one, other) in enumerate(zip(*blocks, strict=True)):
+    for word, (one, other) in enumerate(words):
         if one == other:
             continue
         which = steps.get(other - one)

@@ -19,11 +19,11 @@ class Launched(NamedTuple):
 
 
 class Tape:
-    """The launches of a run in their order, and the places of its findings."""
+    """The launches of a run in their order, and the place of its finding, if it has one."""
 
     def __init__(self) -> None:
         self.launches: list[Launched] = []
-        self.findings: list[int] = []
+        self.finding: int | None = None
 
 
 class _Recording(threading.local):
@@ -40,7 +40,7 @@ def current() -> Tape | None:
 
 @contextmanager
 def recording() -> Iterator[Tape]:
-    """Works and findings that this thread makes in the block belong to its tape: the works never launch anything."""
+    """Works and the finding that this thread makes in the block belong to its tape: the works never launch anything."""
     tape = _recording.tape = Tape()
     try:
         yield tape
@@ -55,7 +55,7 @@ class Finding:
         self._place = ctypes.c_int64()
         self.address = ctypes.addressof(self._place)
         if (tape := current()) is not None:
-            tape.findings.append(self.address)
+            tape.finding = self.address
 
     def __bool__(self) -> bool:
         return self._place.value != 0
