@@ -1,9 +1,9 @@
 """Plans that the C++ library runs by itself, without Python and its lock: those that only launch native code.
 
-A launch takes a block of 64-bit words (kernels/entry.py). Which of them are addresses is found by recording a run on
-two sets of addresses that nobody follows: a word that is the same for both is none, and one that differs must have moved
-as one of the tensors did, as the workspace, or as the place where kernels write that they met what they are not made
-for. A plan with any other word stays with Python.
+A launch takes a block of 64-bit words (kernels/native/entry.py). Which of them are addresses is found by recording a
+run on two sets of addresses that nobody follows: a word that is the same for both is none, and one that differs must
+have moved as one of the tensors did, as the workspace, or as the place where kernels write that they met what they are
+not made for. A plan with any other word stays with Python.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from aclnn.base.status import AclnnError
+from aclnn.kernels.native.tape import Launched, Tape, recording
+from aclnn.kernels.native.threads import runtime
 from aclnn.kernels.registry import Run
-from aclnn.kernels.strides import aligned
-from aclnn.kernels.tape import Launched, Tape, recording
-from aclnn.kernels.threads import runtime
+from aclnn.kernels.shared.strides import aligned
 from aclnn.runtime.executor import VERBOSE
 from aclnn.runtime.plan import Plan
 
