@@ -15,7 +15,7 @@ Run = Callable[[str, list[str], Path], int]
 
 
 def install_and_try(machine: Machine, run: Run) -> int:
-    """The worst code of the steps: pip, the first example of the README, a checked run on a compiled kernel, a verdict."""
+    """The worst code of the steps: pip, the first example of the README, a checked run on compiled code, a verdict."""
     folder = BUILD / machine.name / "installed"
     shutil.rmtree(folder, ignore_errors=True)
     packages, empty = folder / "packages", folder / "empty"
