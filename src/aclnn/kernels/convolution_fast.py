@@ -21,7 +21,6 @@ from aclnn.kernels.convolution_call import (
 from aclnn.kernels.convolution_forward import convolution_numpy
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 
-
 Prepare = Callable[[Call, int], Prepared | Refusal]
 
 
