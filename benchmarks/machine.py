@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aclnn.base.dtype import BFLOAT16, DType
-from aclnn.kernels import isa
+from aclnn.kernels.native import isa
 from benchmarks.measure import Call
 from benchmarks.providers import has
 

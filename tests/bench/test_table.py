@@ -12,7 +12,7 @@ from benchmarks import machine, one, pages, rows, table, targets
 from benchmarks.measure import Call
 
 from aclnn.base.dtype import FLOAT16, FLOAT32
-from aclnn.kernels import isa
+from aclnn.kernels.native import isa
 
 
 def row(ours: float, torch: float | None, **more: Any) -> rows.Row:

@@ -21,7 +21,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 from aclnn.base.folder import PrivateFolder
-from aclnn.kernels import jit
+from aclnn.kernels.native import jit
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs owners and modes")
 
@@ -169,7 +169,7 @@ def test_below_folders_of_others_a_cache_works(mode: int, monkeypatch: pytest.Mo
 
 VICTIM_PROGRAM = f"""
 import os, sys, time
-from aclnn.kernels import jit
+from aclnn.kernels.native import jit
 jit._fingerprint()
 if os.geteuid() == 0:
     os.setuid({VICTIM})

@@ -18,7 +18,7 @@ from aclnn import ops
 from aclnn.contract.cases import fill
 from aclnn.contract.model import Op
 from aclnn.golden.read import containers
-from aclnn.kernels import onednn
+from aclnn.kernels.onednn import library as onednn
 from aclnn.runtime import executor as executor_module
 from aclnn.runtime import plan as plan_module
 from tests.harness import call

@@ -9,7 +9,7 @@ import pytest
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.contract.cases import fill
-from aclnn.kernels import convolution
+from aclnn.kernels.convolution import numpy as convolution
 from aclnn.kernels.registry import kernels_of
 from aclnn.ops.convolution import convolution_backward_case
 from tests.harness import assert_sound, call

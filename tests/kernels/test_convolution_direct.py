@@ -18,7 +18,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.rounding import ALLOW_DOWN_PRECISION, KEEP, USE_FP16
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import onednn
+from aclnn.kernels.onednn import library as onednn
 from aclnn.ops.convolution import convolution_backward_case
 from aclnn.ops.convolution_forward import convolution_case
 from tests.harness import assert_sound, bits, call

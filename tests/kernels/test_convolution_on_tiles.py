@@ -22,8 +22,8 @@ from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import convolution_direct, convolution_on_tiles, convolution_onednn, convolution_tiles
-from aclnn.kernels.convolution_boxes import Pass
+from aclnn.kernels.convolution import bfloat16, direct, on_tiles, tiles
+from aclnn.kernels.convolution.boxes import Pass
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
 from tests.harness import assert_sound, bits, call
@@ -46,7 +46,7 @@ def always_tiles() -> Iterator[None]:
     """Whatever else is faster, tiles serve."""
     aclnn.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convolution_onednn, "is_ahead", lambda call: None)
+        patch.setattr(bfloat16, "is_ahead", lambda call: None)
         yield
     aclnn.cache_clear()
 
@@ -118,8 +118,8 @@ def test_positions_joined_to_blocks(
     attributes: dict[str, Any], value: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With NaN and Inf where a tap is that a neighbour in the block does not meet."""
-    monkeypatch.setattr(convolution_direct, "MOST_PAIRS", 0)
-    monkeypatch.setattr(convolution_tiles, "PASS", 0)  # so that blocks pay for few positions too
+    monkeypatch.setattr(direct, "MOST_PAIRS", 0)
+    monkeypatch.setattr(tiles, "PASS", 0)  # so that blocks pay for few positions too
     backward = convolution_backward_case(batch=2, device=CPU, **attributes)
     forward = convolution_case(batch=2, device=CPU, **attributes)
     assert any(over.block > 1 for case in (backward, forward) for over in _passes_of(case))
@@ -136,10 +136,8 @@ def _passes_of(case: Case) -> list[Pass]:
     """Those of a result that is made from a picture."""
     planned: list[list[Pass]] = []
     with pytest.MonkeyPatch.context() as patch:
-        choose = convolution_tiles.cheapest_passes
-        patch.setattr(
-            convolution_tiles, "cheapest_passes", lambda *given: planned.append(choose(*given)) or planned[-1]
-        )
+        choose = tiles.cheapest_passes
+        patch.setattr(tiles, "cheapest_passes", lambda *given: planned.append(choose(*given)) or planned[-1])
         aclnn.cache_clear()
         call(case, fill(case), engine="fast")
     return planned[0]
@@ -229,7 +227,7 @@ def test_nothing_is_read_behind_a_tensor(size: tuple[int, ...], kernel: int, pad
 def test_long_rows_are_planned_in_little_memory(
     channels: int, length: int, kernel: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(convolution_direct, "MOST_PAIRS", 0)
+    monkeypatch.setattr(direct, "MOST_PAIRS", 0)
     aclnn.cache_clear()
     x = np.broadcast_to(np.float32(1), (1, channels, length))
     w = np.ones((channels, channels, kernel), np.float32)
@@ -264,7 +262,7 @@ def test_taps_that_are_far_apart_are_left_to_others() -> None:
 )
 def test_what_is_beyond_boxes_and_sums(changes: dict[str, Any], reason: str | None) -> None:
     wanted = convolution_backward_case(batch=2, in_channels=32, out_channels=32, size=28, padding=1)
-    assert convolution_on_tiles.too_far(Call({**wanted.values, **changes}, wanted.device)) == reason
+    assert on_tiles.too_far(Call({**wanted.values, **changes}, wanted.device)) == reason
 
 
 def test_nothing_is_needed_but_native_code() -> None:

@@ -15,7 +15,8 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import convolution_direct, convolution_fast, convolution_onednn, onednn
+from aclnn.kernels.convolution import bfloat16, direct, fast
+from aclnn.kernels.onednn import library as onednn
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
 from tests.harness import assert_sound, bits, call
@@ -35,8 +36,8 @@ except onednn.OneDnnError as reason:
 def onednn_alone() -> Iterator[None]:
     """Direct kernels and tiles leave all bfloat16 to oneDNN here, whatever this processor would choose."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convolution_direct, "MOST_PAIRS", 0)
-        patch.setattr(convolution_onednn, "is_ahead", lambda call: "not asked")
+        patch.setattr(direct, "MOST_PAIRS", 0)
+        patch.setattr(bfloat16, "is_ahead", lambda call: "not asked")
         patch.setattr(onednn.library(), "has_bfloat16", True)
         aclnn.cache_clear()
         yield
@@ -131,7 +132,7 @@ def test_who_serves_what(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "products are fewer than" in dict(_plan(small, fill(small)).refused)["onednn"]
     for dtype in (FLOAT32, FLOAT16):
         other = convolution_backward_case(**LARGE, dtype=dtype)
-        assert convolution_fast.convolution_backward_onednn(other.call, 1).reason == "it takes bfloat16"
+        assert fast.convolution_backward_onednn(other.call, 1).reason == "it takes bfloat16"
     monkeypatch.setattr(onednn.library(), "has_bfloat16", False)
     aclnn.cache_clear()
     plan = _plan(large, fill(large))
@@ -140,7 +141,7 @@ def test_who_serves_what(monkeypatch: pytest.MonkeyPatch) -> None:
     aclnn.cache_clear()
 
 
-IS_AHEAD = convolution_onednn.is_ahead
+IS_AHEAD = bfloat16.is_ahead
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ def test_without_onednn_tiles_serve(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_programs_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(convolution_onednn, "programs", type(convolution_onednn.programs)(lambda parts: 1, limit=3))
+    monkeypatch.setattr(bfloat16, "programs", type(bfloat16.programs)(lambda parts: 1, limit=3))
     for size in range(5, 12):
         assert_sound(convolution_backward_case(size=size, in_channels=8, dtype=BFLOAT16), "fast")
-    assert len(convolution_onednn.programs) == 3
+    assert len(bfloat16.programs) == 3

@@ -14,7 +14,8 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import elu_fast, jit
+from aclnn.kernels.elu import fast as elu_fast
+from aclnn.kernels.native import jit
 from aclnn.ops.elu import elu_backward_case
 from tests.harness import assert_sound, bits, call
 

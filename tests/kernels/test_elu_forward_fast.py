@@ -12,7 +12,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import fill, kept, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import elu_fast
+from aclnn.kernels.elu import fast as elu_fast
 from aclnn.ops.elu import elu_case, elu_in_place_case
 from tests.harness import bits, call
 

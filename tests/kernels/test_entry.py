@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("numba")
 
 from aclnn.base.geometry import Array
-from aclnn.kernels import entry as entries
-from aclnn.kernels import jit
-from aclnn.kernels.strides import address
-from aclnn.kernels.threads import Launch, Work
+from aclnn.kernels.native import entry as entries
+from aclnn.kernels.native import jit
+from aclnn.kernels.native.threads import Launch, Work
+from aclnn.kernels.shared.strides import address
 
 NAME, TYPES = "elu.backward", "FFFfffi"
 

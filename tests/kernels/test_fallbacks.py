@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aclnn.kernels import onednn
+from aclnn.kernels.onednn import library as onednn
 
 pytest.importorskip("numba")
 

@@ -14,7 +14,7 @@ import pytest
 
 import aclnn
 from aclnn.contract.cases import Case, fill
-from aclnn.kernels import jit
+from aclnn.kernels.native import jit
 from aclnn.ops.convolution import convolution_backward_case
 from aclnn.ops.elu import elu_backward_case
 from aclnn.ops.lstm import lstm_backward_case

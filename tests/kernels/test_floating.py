@@ -15,8 +15,8 @@ import pytest
 import aclnn
 from aclnn.base.dtype import FLOAT32
 from aclnn.contract.cases import Case, fill
-from aclnn.kernels import floating
-from aclnn.kernels.threads import runtime
+from aclnn.kernels.native import floating
+from aclnn.kernels.native.threads import runtime
 from tests.harness import bits, tensors
 from tests.kernels.cases import LARGE, executor
 

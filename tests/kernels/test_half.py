@@ -14,8 +14,8 @@ pytest.importorskip("numba")
 # Every float16 and, for the way back, what lies on it, half-way to the next, and one float32 to either side.
 PROGRAM = """
 import numpy as np
-from aclnn.kernels import jit
-from aclnn.kernels.threads import Work
+from aclnn.kernels.native import jit
+from aclnn.kernels.native.threads import Work
 
 def converted(source, made, types):
     Work(jit.load("convert.dense", types), source.size, source.size, [source.ctypes.data, made.ctypes.data], 1).run()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from aclnn import AclnnError
-from aclnn.kernels import isa
+from aclnn.kernels.native import isa
 from tests.kernels.test_fallbacks import kernels
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +71,8 @@ def test_a_lower_limit_takes_away_what_is_beyond(limited) -> None:
 
 WHAT_IS_MADE = """
 import sys
-from aclnn.kernels import jit, onednn
+from aclnn.kernels.native import jit
+from aclnn.kernels.onednn import library as onednn
 with open(sys.argv[1], "wb") as file:
     file.write(jit._compile("elu.backward", "FFFfffi"))
 print(hex(onednn.library().functions.dnnl_get_effective_cpu_isa()), jit._fingerprint())
@@ -151,7 +152,7 @@ def test_every_level_is_right(level: str) -> None:
 @on_x86
 @pytest.mark.long  # tests/every/test_isa.py asks every operator quickly
 def test_the_core_is_right_with_avx2_where_there_is_more() -> None:
-    from aclnn.kernels import jit
+    from aclnn.kernels.native import jit
 
     if os.environ.get("ACLNN_MAX_ISA") or "+avx512f" not in jit._host()[1]:
         pytest.skip("the other tests run with no more than AVX2")

@@ -20,9 +20,9 @@ pytest.importorskip("numba")
 import aclnn
 from aclnn.base.once import Once
 from aclnn.contract.cases import Case
-from aclnn.kernels import entry, jit
-from aclnn.kernels.strides import address
-from aclnn.kernels.threads import Work
+from aclnn.kernels.native import entry, jit
+from aclnn.kernels.native.threads import Work
+from aclnn.kernels.shared.strides import address
 from aclnn.runtime.plan import make_plan
 from tests.kernels.cases import LARGE
 from tests.kernels.test_memory import FORWARD
@@ -140,7 +140,7 @@ def test_a_changed_helper_means_another_folder(folder: Path, tmp_path: Path, mon
     monkeypatch.setattr(jit, "_HERE", copy)
     jit._fingerprint.cache_clear()
     assert jit._fingerprint() == folder.name
-    with (copy / "nopython" / "arithmetic.py").open("a") as helper:
+    with (copy / "source" / "arithmetic.py").open("a") as helper:
         helper.write("# changed\n")
     jit._fingerprint.cache_clear()
     assert jit._fingerprint() != folder.name
@@ -211,7 +211,7 @@ sys.meta_path.insert(0, Broken())
 
 FORK_WHILE_COMPILING = """
 import os, threading, time
-from aclnn.kernels import jit
+from aclnn.kernels.native import jit
 begun, real = threading.Event(), jit._compile
 def slow(name, types):
     begun.set()

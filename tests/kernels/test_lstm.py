@@ -10,8 +10,8 @@ import pytest
 import aclnn
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels import lstm
-from aclnn.kernels.lstm import Packing
+from aclnn.kernels.lstm import numpy as lstm
+from aclnn.kernels.lstm.numpy import Packing
 from aclnn.ops.lstm import lstm_backward_case
 from tests.harness import call, tensors
 

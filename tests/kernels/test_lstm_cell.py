@@ -7,7 +7,7 @@ import pytest
 
 from aclnn.contract.cases import fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels.lstm_cell import slopes
+from aclnn.kernels.lstm_cell.numpy import slopes
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
 from tests.harness import call
 
@@ -34,7 +34,7 @@ def test_slopes_of_saturated_gates_keep_their_digits() -> None:
 
 def test_nothing_is_written_when_the_kernel_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     import aclnn
-    from aclnn.kernels import lstm_cell
+    from aclnn.kernels.lstm_cell import numpy as lstm_cell
 
     def fails(rows: object) -> None:
         raise MemoryError

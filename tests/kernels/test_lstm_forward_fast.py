@@ -11,7 +11,9 @@ import aclnn
 from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.contract.cases import Case, fill
-from aclnn.kernels import lstm_cell_fast, lstm_forward_execution, matrix
+from aclnn.kernels.lstm import forward_execution as lstm_forward_execution
+from aclnn.kernels.lstm_cell import fast as lstm_cell_fast
+from aclnn.kernels.matmul import matrix
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_case
 from aclnn.ops.lstm_forward import lstm_case
 from tests.harness import assert_sound, bits, call

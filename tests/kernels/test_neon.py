@@ -24,7 +24,7 @@ platform.machine = lambda: "aarch64"
 llvm.get_process_triple = lambda: triple
 llvm.get_host_cpu_name, llvm.get_host_cpu_features = lambda: "neoverse-n1", lambda: features
 llvm.Target.from_default_triple = classmethod(lambda kind: kind.from_triple(triple))
-from aclnn.kernels import jit
+from aclnn.kernels.native import jit
 jit._machine_code = lambda text, *_: jit._machine().emit_assembly(jit._llvm().parse_assembly(text))
 print(jit._compile(*sys.argv[1:]))
 """

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 import aclnn
 from aclnn.base.dtype import FLOAT32
-from aclnn.kernels import onednn, threads
-from aclnn.kernels.arena import Arena
-from aclnn.kernels.onednn import OneDnnError, strided
-from aclnn.kernels.program import Buffer, Program, Recent, Session
-from aclnn.kernels.strides import LINE, address, aligned
+from aclnn.kernels.native import threads
+from aclnn.kernels.onednn import library as onednn
+from aclnn.kernels.onednn.library import OneDnnError, strided
+from aclnn.kernels.onednn.program import Buffer, Program, Recent, Session
+from aclnn.kernels.shared.arena import Arena
+from aclnn.kernels.shared.strides import LINE, address, aligned
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def _needs_onednn() -> None:
 
 
 def found_with(path: str) -> str:
-    program = "from aclnn.kernels.onednn import _found\nprint(getattr(_found(), 'path', _found()))"
+    program = "from aclnn.kernels.onednn.library import _found\nprint(getattr(_found(), 'path', _found()))"
     environment = {**os.environ, "ACLNN_ONEDNN": path}
     command = [sys.executable, "-c", program]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()

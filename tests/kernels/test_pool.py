@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.kernels import pool, threads
-from aclnn.kernels.nopython.agreed import HOW_MANY, WHO
+from aclnn.kernels.native import pool, threads
+from aclnn.kernels.native.abi import HOW_MANY, WHO
 
 pytest.importorskip("numba")
 
@@ -103,7 +103,7 @@ AT_EXIT = """
 import atexit
 import numpy as np
 import aclnn
-from aclnn.kernels import threads
+from aclnn.kernels.native import threads
 threads.runtime = lambda: None
 x = np.linspace(-1, 1, 1 << 18).astype(np.float32)
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from aclnn.base.dtype import BFLOAT16
 from aclnn.base.geometry import Array
-from aclnn.kernels import strides
-from aclnn.kernels.nopython.agreed import TILE
+from aclnn.kernels.native.abi import TILE
+from aclnn.kernels.shared import strides
 
 WHOLE = np.arange(24, dtype=np.float32).reshape(4, 6)
 VIEWS = {
@@ -32,7 +32,7 @@ def test_both_ways_to_an_address_agree(view: Array) -> None:
 
 @given(st.lists(st.integers(1, 70), min_size=1, max_size=4), st.data())
 def test_blocks_meet_every_element_once(shape: list[int], data: st.DataObject) -> None:
-    walk = pytest.importorskip("aclnn.kernels.nopython.walk")
+    walk = pytest.importorskip("aclnn.kernels.source.strides")
     whole = np.arange(np.prod(shape)).reshape(shape)
     order = data.draw(st.permutations(range(len(shape))))
     turned = np.arange(whole.size).reshape([shape[d] for d in order]).transpose(np.argsort(order))

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.kernels import threads
-from aclnn.kernels.threads import Limits, bits_of, usable, worth
+from aclnn.kernels.native import threads
+from aclnn.kernels.native.threads import Limits, bits_of, usable, worth
 
 pytest.importorskip("numba")
 
@@ -125,7 +125,7 @@ def test_two_threads_launch_ten_thousand_times() -> None:
 LOADED_WHILE_A_FORK_WAITS = """
 import ctypes, os, threading, time
 from aclnn.base.once import Once
-from aclnn.kernels import threads
+from aclnn.kernels.native import threads
 
 def make():
     began.set()

@@ -35,14 +35,14 @@ LONG_FUNCTIONS = {
     "cli/compare.py:compare": "its signature is the help of the command",
     "cli/run.py:run": "its signature is the help of the command",
     "golden/compare.py:compare": "its signature is the help of the function",
-    "kernels/nopython/convolve.py:data": "a loop nest",
-    "kernels/nopython/convolve_weights.py:add_box": "a loop nest",
-    "kernels/nopython/lstm.py:gates": "a loop nest",
-    "kernels/nopython/lstm_cell.py:backward": "a loop nest",
-    "kernels/nopython/lstm_forward.py:gates": "a loop nest",
-    "kernels/nopython/matrix.py:product": "a loop nest",
-    "kernels/nopython/matrix.py:row_sums": "a loop nest",
-    "kernels/nopython/matrix.py:step": "a loop nest",
+    "kernels/source/convolve.py:data": "a loop nest",
+    "kernels/source/convolve_weights.py:add_box": "a loop nest",
+    "kernels/source/lstm.py:gates": "a loop nest",
+    "kernels/source/lstm_cell.py:backward": "a loop nest",
+    "kernels/source/lstm_forward.py:gates": "a loop nest",
+    "kernels/source/matrix.py:product": "a loop nest",
+    "kernels/source/matrix.py:row_sums": "a loop nest",
+    "kernels/source/matrix.py:step": "a loop nest",
 }
 SHARED_NAMES = {  # of classes in kernels/, until its families have folders; nothing may be added
     *("Axis", "Execution", "Launch", "Plan", "Problem", "Tensor", "Walk", "Window"),
@@ -131,8 +131,9 @@ def test_what_is_too_long_or_has_a_name_twice_is_found(tmp_path: Path) -> None:
 
 
 def test_every_family_has_its_file_in_ops_and_kernels_and_its_test() -> None:
-    for file in (file for files in ops.FAMILIES.values() for file in files):
-        for place in (f"src/aclnn/ops/{file}.py", f"src/aclnn/kernels/{file}.py", f"tests/ops/test_{file}.py"):
+    for family, files in ops.FAMILIES.items():
+        assert (ROOT / f"src/aclnn/kernels/{family}/numpy.py").exists(), family
+        for place in (place for file in files for place in (f"src/aclnn/ops/{file}.py", f"tests/ops/test_{file}.py")):
             assert (ROOT / place).exists(), place
 
 

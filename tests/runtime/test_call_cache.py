@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.kernels import program
+from aclnn.kernels.onednn import program
 from aclnn.runtime.call_cache import MOST_CALLS, MOST_RUNS, CachedCall, CallCache, call_cache
 from aclnn.runtime.plan import Plan
 

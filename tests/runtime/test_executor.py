@@ -15,7 +15,7 @@ import aclnn
 from aclnn import ops
 from aclnn.contract.call import Call
 from aclnn.kernels.registry import Prepared
-from aclnn.kernels.strides import LINE
+from aclnn.kernels.shared.strides import LINE
 from aclnn.runtime.call_cache import CachedCall, CallCache
 from aclnn.runtime.executor import LARGE, Executor
 from aclnn.runtime.plan import Plan, make_plan

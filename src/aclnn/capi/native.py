@@ -1,8 +1,8 @@
 """Plans that the C++ library runs by itself, without Python and its lock: one kernel of native code.
 
-Such a kernel takes a block of 64-bit words (kernels/entry.py). Which of them are addresses is found by pointing the
-kernel at two sets of addresses that nobody follows: a word that is the same for both is none, and one that differs must
-have moved as one of the tensors did, or as the workspace. A kernel with any other word stays with Python.
+Such a kernel takes a block of 64-bit words (kernels/native/entry.py). Which of them are addresses is found by pointing
+the kernel at two sets of addresses that nobody follows: a word that is the same for both is none, and one that differs
+must have moved as one of the tensors did, or as the workspace. A kernel with any other word stays with Python.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from enum import IntEnum
 from typing import Any
 
 from aclnn.base.status import AclnnError
-from aclnn.kernels.strides import aligned
-from aclnn.kernels.threads import Launch, Work, runtime
+from aclnn.kernels.native.threads import Launch, Work, runtime
+from aclnn.kernels.shared.strides import aligned
 from aclnn.runtime.executor import VERBOSE
 from aclnn.runtime.plan import Plan
 

@@ -27,18 +27,18 @@ FAMILIES = {
 
 
 @once
-def _definitions() -> dict[str, tuple[Definition, str, str]]:
-    """The parts of every operator by vendor name, with its family and its file."""
+def _definitions() -> dict[str, tuple[Definition, str]]:
+    """The parts of every operator by vendor name, with its family."""
     homes = ((family, file) for family, files in FAMILIES.items() for file in files)
     return {
-        definition.op.name: (definition, family, file)
+        definition.op.name: (definition, family)
         for family, file in homes
         for definition in import_module(f"aclnn.ops.{file}").OPERATORS
     }
 
 
 def all_ops() -> tuple[Op, ...]:
-    return tuple(definition.op for definition, _, _ in _definitions().values())
+    return tuple(definition.op for definition, _ in _definitions().values())
 
 
 def find(name: str) -> Op:
@@ -54,11 +54,6 @@ def find(name: str) -> Op:
 
 def family_of(op: Op) -> str:
     return _definitions()[op.name][1]
-
-
-def file_of(op: Op) -> str:
-    """The file name an operator has in ops/ and kernels/."""
-    return _definitions()[op.name][2]
 
 
 def reference(op: Op) -> Callable[..., Any]:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from aclnn.base.once import ProcessLock
-from aclnn.kernels import floating
-from aclnn.kernels.floating import is_default
+from aclnn.kernels.native import floating
+from aclnn.kernels.native.floating import is_default
 from aclnn.kernels.registry import Run, forgetters
 from aclnn.runtime import scratch
 from aclnn.runtime.call_key import CallKey

@@ -15,7 +15,7 @@ from aclnn.contract.call import Call
 from aclnn.contract.check import check
 from aclnn.contract.model import Arg, Op
 from aclnn.contract.rules import Descending
-from aclnn.kernels import floating
+from aclnn.kernels.native import floating
 from aclnn.kernels.registry import Kernel, Prepared, Refusal, Run, kernels_of
 from aclnn.runtime.reference import reference_kernel
 
@@ -154,9 +154,9 @@ def _candidates(op: Op, engine: str) -> list[Kernel]:
     reference = reference_kernel(op)
     if engine == "reference":
         return [reference]
-    file = ops.file_of(op)
-    _imported.get(file, lambda: kernels_of(op.name, file))
-    registered = kernels_of(op.name, file)
+    family = ops.family_of(op)
+    _imported.get(family, lambda: kernels_of(op.name, family))
+    registered = kernels_of(op.name, family)
     if engine == "auto":
         return [*registered, reference]
     return [k for k in registered if k.engine == engine]

@@ -14,7 +14,7 @@ from aclnn.base.scalar import Scalar
 from aclnn.base.tolerance import Terms
 from aclnn.contract.call import Call
 from aclnn.contract.model import HIDDEN, Op
-from aclnn.kernels import floating
+from aclnn.kernels.native import floating
 from aclnn.kernels.registry import Kernel, Prepared
 
 

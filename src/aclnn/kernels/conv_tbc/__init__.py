@@ -1,0 +1,1 @@
+"""Convolutions along time, backwards and forwards: portable, then with what convolutions have."""

@@ -1,0 +1,302 @@
+"""Convolutions on tiles of our own: how a pass is launched. See source/convolve.py for what it computes.
+
+Planning is arithmetic: boxes that fit the second cache, sums cut by shape alone, a few buffers in the workspace.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from aclnn.base.dtype import FLOAT32, DType
+from aclnn.base.geometry import Array
+from aclnn.base.tensor import TensorSpec, dense
+from aclnn.kernels.convolution.boxes import Laid, Pass, Taps, as_five, box_of, in_lines, lay_out, passes
+from aclnn.kernels.convolution.call import Window
+from aclnn.kernels.native import jit
+from aclnn.kernels.native.abi import DATA_TABLE, DEPTH, MOVES, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
+from aclnn.kernels.native.entry import Entry
+from aclnn.kernels.native.threads import Work, worth
+from aclnn.kernels.shared.arena import Arena
+from aclnn.kernels.shared.strides import address
+
+STAGED_ELEMENTS = 56 * 1024  # of a box: half of a second cache of 512 KB, beside what is packed
+MOST_POSITIONS = 4096  # of a box
+BOXES_PER_THREAD = 4  # at least, so that threads end together
+PACKED_ELEMENTS = 48 * 1024  # of tiles that are packed at a time
+PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and terms of their sums
+LEAST_SHARE = 96  # positions of a box, for all that
+PER_THREAD = 32768  # elements to pack that pay for waking a thread
+CHAINS = ((32, 256), (64, 1024), (96, 2048), (128, 4096), (192, math.inf))  # how long, for sums of fewer terms
+FEW_CHANNELS = 2  # vectors of them: with fewer, blocks of positions may pay
+BLOCKS = (1, 2, 3, 4, 5, 8, 16)  # how many positions, or as many times the stride, blocks may have along an axis
+WORTH_JOINING = 0.8  # of the cost without blocks
+PASS = 2000  # the cost of a pass, in products of vectors
+FOUND = "found"  # the operand of a launch that says whether it met NaN or Inf
+
+
+def columns() -> int:
+    vectors = jit.vectors()
+    return vectors.lanes * vectors.across
+
+
+def chain(length: int) -> int:
+    """How many of so many products are added one by one. Equal terms err by a third of that, in units of u·Σ|terms|,
+    and (8 + √length) are allowed."""
+    return next(most for most, below in CHAINS if length < below)
+
+
+def panels_of(channels: int) -> int:
+    """How many panels so many columns have."""
+    return -(-channels // columns())
+
+
+def packed_columns(channels: int) -> int:
+    """The columns of all panels together: whole vectors."""
+    lanes = jit.vectors().lanes
+    return -(-channels // lanes) * lanes
+
+
+def places_of(box: Sequence[int]) -> int:
+    """Elements that the list of a box's places takes, a number of 8 bytes each, with those that fill a tile."""
+    return in_lines(2 * (math.prod(box) + ROWS))
+
+
+class Numbers:
+    """Tables of int64 that arguments point to; they live as long as this does."""
+
+    def __init__(self) -> None:
+        self._kept: list[object] = []
+
+    def put(self, values: Sequence[int] | Array) -> int:
+        array = np.array(values, np.int64)
+        self._kept.append(array)
+        return address(array)
+
+
+class Launch(NamedTuple):
+    """One planned launch. Tensors and buffers come first among its arguments; a buffer is a place in the workspace."""
+
+    name: str
+    kinds: str
+    items: int
+    operands: tuple[str | int | None, ...]  # a tensor, a place in the workspace, or nothing
+    tables: tuple[int, ...]
+    threads: int
+    starts: tuple[int, ...] = ()  # bytes by which an operand begins later
+
+    def load(self) -> Entry:
+        """Compiles what is launched, if need be. Raises NoNativeCodeError."""
+        return jit.load(self.name, self.kinds)
+
+    def work(self, keep: object) -> Work:
+        arguments = [0] * len(self.operands) + list(self.tables)
+        return Work(self.load(), self.items, 1, arguments, self.threads, keep)
+
+    def aim(self, work: Work, places: Mapping[str, int], base: int) -> None:
+        """Points its work to tensors by name, and to a workspace that begins at `base`."""
+        for i, operand in enumerate(self.operands):
+            where = base + operand if isinstance(operand, int) else 0 if operand is None else places[operand]
+            work.point(i, where + self.starts[i] if self.starts else where)
+
+
+class Shape(NamedTuple):
+    """What a convolution has, seen from its weight: (narrow channels, wide channels of a group, *taps)."""
+
+    wide: TensorSpec
+    narrow: TensorSpec
+    weight: TensorSpec
+    window: Window
+    groups: int
+
+    def passes(self, onto_wide: bool, blocks: Sequence[int] | None = None) -> list[Pass]:
+        """The passes to one side, whose positions are joined to blocks of this size along the axes."""
+        w, wide, narrow = self.window, self.wide.shape[2:], self.narrow.shape[2:]
+        along = list(map(Taps, self.weight.shape[2:], w.stride, w.padding_before, w.dilation, wide, narrow))
+        axes = zip(along, blocks or [1] * len(along), strict=True)
+        per_axis = [list(taps.onto_wide(block) if onto_wide else taps.onto_narrow(block)) for taps, block in axes]
+        return passes(per_axis, wide if onto_wide else narrow)
+
+
+def tap_places(spec: TensorSpec, over: Pass) -> Array:
+    """Where the taps of a pass lie in a weight, [position of a block][shift]; NO_TAP where there is none."""
+    steps = (0,) * (5 - spec.rank) + spec.strides[2:]
+
+    def place(tap: tuple[int | None, ...]) -> int:
+        return NO_TAP if None in tap else sum(q * step for q, step in zip(tap, steps, strict=True) if q)
+
+    return np.array([[place(tap) for tap in of_position] for of_position in over.taps], np.int64)
+
+
+def cheapest_passes(shape: Shape, onto_wide: bool, channels: int) -> list[Pass]:
+    """The passes that take the fewest products of vectors: with blocks only where there are few channels, and where
+    they save more than what is left over at their edges might cost."""
+    alone = shape.passes(onto_wide)
+    if channels >= FEW_CHANNELS * jit.vectors().lanes:
+        return alone
+    sizes = (shape.wide if onto_wide else shape.narrow).shape[2:]
+    strides = shape.window.stride if onto_wide else (1,) * len(sizes)
+    choices = [sorted({1, *(s * n for n in BLOCKS if s * n <= size)}) for s, size in zip(strides, sizes, strict=True)]
+    choices[:-2] = [c[:2] for c in choices[:-2]]
+    found = [shape.passes(onto_wide, blocks) for blocks in itertools.product(*choices)]
+    best = min(found, key=lambda overs: _cost(overs, channels))
+    return best if _cost(best, channels) < WORTH_JOINING * _cost(alone, channels) else alone
+
+
+def _cost(overs: Sequence[Pass], channels: int) -> float:
+    """Products of vectors, and half a product for every element that is read for them."""
+    lanes = jit.vectors().lanes
+    return sum(
+        math.prod(over.sizes) * len(over.shifts) * (-(-over.block * channels // lanes) + 0.5) + PASS for over in overs
+    )
+
+
+class Room(NamedTuple):
+    """What planning adds to: the workspace and the tables, for so many threads."""
+
+    arena: Arena
+    numbers: Numbers
+    threads: int
+
+
+def zeros(out: TensorSpec, name: str, room: Room) -> list[Launch]:
+    """What fills a tensor with zeros: a convolution without taps."""
+    ones = (1,) * (out.rank - 2)
+    nothing = dense(FLOAT32, (out.shape[1], 1, *(0 for _ in ones)))
+    shape = Shape(dense(FLOAT32, (out.shape[0], 1, *out.shape[2:])), out, nothing, Window(ones, ones, ones, ones), 1)
+    return DataPlan(shape, False, (None, None, name, None), room).launches
+
+
+class DataPlan:
+    """A result made from a picture and the weight: all its passes.
+
+    `onto_wide` says which side the result is: gradInput of a plain convolution, or a transposed one.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        onto_wide: bool,
+        names: tuple[str | None, str | None, str, str | None],
+        room: Room,
+        adds: bool = False,
+    ):
+        """The names are those of the picture, the weight, the result and perhaps the bias. A result of float32 can be
+        added to what is there."""
+        self._adds = adds
+        self._shape, self._onto_wide, self._names, self._room = shape, onto_wide, names, room
+        source, out = (shape.narrow, shape.wide) if onto_wide else (shape.wide, shape.narrow)
+        self._source, self._out = source, out
+        self._inputs, self._outputs = source.shape[1] // shape.groups, out.shape[1] // shape.groups
+        self.pads = False
+        self.packed: list[tuple[int, int]] = []  # place and elements of what is packed of the weight
+        self.packing: list[Launch] = []
+        self.launches: list[Launch] = []
+        overs = cheapest_passes(shape, onto_wide, self._outputs)
+        for over, packed in [(over, self._pack_weight(over)) for over in overs]:  # all is packed before a pass runs
+            self._add_pass(over, packed)
+
+    def _pack_weight(self, over: Pass) -> int:
+        """Launches the packing of a pass's taps; says where they go."""
+        weight, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
+        narrow_step, wide_step = weight.strides[:2]
+        of_outputs, of_inputs = (wide_step, narrow_step) if self._onto_wide else (narrow_step, wide_step)
+        channels = np.arange(self._inputs)[:, None] * of_inputs
+        places = np.stack([(channels + taps).ravel() for taps in tap_places(weight, over)])
+        columns, terms = over.block * self._outputs, places.shape[1]
+        elements = groups * packed_columns(columns) * terms
+        place = self._room.arena.reserve(4 * elements)
+        if elements:
+            steps = (weight.shape[0] // groups * narrow_step, of_outputs)
+            numbers = (columns, terms, put(places.ravel()), put(steps), *([self._outputs] if over.block > 1 else []))
+            name = "convolve.pack_blocks" if over.block > 1 else "convolve.pack_weight"
+            kinds, operands = jit.POINTER[weight.dtype] + "FiiII" + "i" * (over.block > 1), (self._names[1], place)
+            items, threads = panels_of(columns) * groups, worth(elements, PER_THREAD, self._room.threads)
+            self.packing.append(Launch(name, kinds, items, operands, numbers, threads))
+            self.packed.append((place, elements))
+        return place
+
+    def _add_pass(self, over: Pass, packed: int) -> None:
+        picture, out = as_five(self._source), as_five(self._out)
+        axes = list(zip(over.axes, out.steps[2:], strict=True))
+        start = sum(axis.start * step for axis, step in axes)
+        out_steps = (*out.steps[:2], *(axis.step * step for axis, step in axes))
+        pads = any(axis.pads(n) for axis, n in zip(over.axes, picture.sizes, strict=True))
+        self.pads = self.pads or pads
+        copied = bool(over.shifts) and must_copy(self._source, pads)
+        whole = (out.batch, *over.sizes)
+        share = math.prod(whole) * self._shape.groups // (BOXES_PER_THREAD * self._room.threads)
+        box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, max(LEAST_SHARE, min(MOST_POSITIONS, share)))
+        laid = lay_out(picture, self._inputs, over, box, copied)
+        laid.table[STAGE] = stage_of(self._source.dtype) if copied else 0
+        self._launch(over, box, laid, out_steps, packed, start)
+
+    def _launch(
+        self, over: Pass, box: Sequence[int], laid: Laid, out_steps: Sequence[int], packed: int, start: int
+    ) -> None:
+        whole = (self._out.shape[0], *over.sizes)
+        boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
+        items, columns_made = math.prod(boxes) * self._shape.groups, over.block * self._outputs
+        splits = min(panels_of(columns_made), -(-self._room.threads // items))
+        lots = min(self._room.threads, items * splits)
+        terms, places = len(laid.rows), places_of(box)
+        packs, together = self._packs(laid), POSITIONS_TOGETHER
+        if packs:
+            together = min(POSITIONS_TOGETHER, max(ROWS, PACKED_ELEMENTS // terms // ROWS * ROWS))
+        per_lot = laid.room + 2 * places + (POSITIONS_TOGETHER + ROWS) * columns() + packs * together * terms
+        scratch = self._room.arena.reserve(4 * per_lot * lots)
+        adds_bias = self._names[3] is not None
+        put, joins = self._room.numbers.put, over.block > 1
+        summed = chain(self._inputs * over.most_taps)
+        table = [lots, per_lot, laid.room, places, columns_made, terms, splits, summed]
+        table += [*put_of(self._out.dtype, joins), -(-terms // DEPTH), int(adds_bias), int(self._adds), together]
+        column_places = put(self._column_places(over)) if joins else 0
+        table += [int(packs), self._outputs, column_places, int(joins), *out_steps]
+        assert len(table) == DATA_TABLE
+        rows = np.concatenate([laid.rows, *_packed_places(together, terms)]) if packs else laid.rows
+        tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(rows), put(table)
+        operands = (self._names[0], self._names[2], packed, self._names[3], scratch, FOUND if joins else None)
+        starts = (0, start * self._out.dtype.itemsize, 0, 0, 0, 0)
+        self.launches.append(Launch("convolve.data", "iiFFFIIIII", lots, operands, tables, lots, starts))
+        self._room.arena.release(scratch, 4 * per_lot * lots)
+
+    def _column_places(self, over: Pass) -> Array:
+        """Where the columns of a block lie behind its first: channel by channel for each of its positions."""
+        steps = as_five(self._out).steps
+        positions = [range(len(axis.taps)) for axis in over.axes]
+        of_positions = [sum(map(operator.mul, at, steps[2:])) for at in itertools.product(*positions)]
+        return np.add.outer(of_positions, np.arange(self._outputs) * steps[1]).ravel()
+
+    def _packs(self, laid: Laid) -> bool:
+        """Whether positions lie side by side, channels far apart, and there is but one tap: read where they are, a tile
+        of every channel would bring a cache line near for a few elements of it, and again for every panel."""
+        to_next_channel, to_next_position = laid.table[MOVES + 1], laid.table[MOVES + 4]
+        one_tap = len(laid.rows) == self._inputs >= PACKED_TERMS
+        return one_tap and to_next_position == 1 != to_next_channel and self._outputs > PACKED_PANELS * columns()
+
+
+def _packed_places(positions: int, terms: int) -> tuple[Array, Array]:
+    """How packed tiles lie: where the terms of a row do, and where the rows."""
+    rows = np.arange(positions + ROWS)
+    return ROWS * np.arange(terms), rows // ROWS * ROWS * terms + rows % ROWS
+
+
+def stage_of(dtype: DType) -> int:
+    """What copies boxes of such a picture. Raises NoNativeCodeError."""
+    return jit.load("staging.stage", jit.POINTER[dtype] + "FIIi").address
+
+
+def put_of(dtype: DType, in_blocks: bool = False) -> tuple[int, int]:
+    """What writes rows of such a result, and the bytes of an element. Raises NoNativeCodeError."""
+    name, last = ("indirect.put_blocks", "I") if in_blocks else ("indirect.put", "i")
+    return jit.load(name, "F" + jit.POINTER[dtype] + "Iiii" + last).address, dtype.itemsize
+
+
+def must_copy(source: TensorSpec, pads: bool) -> bool:
+    """Whether a picture cannot be read where it lies."""
+    return source.dtype is not FLOAT32 or pads

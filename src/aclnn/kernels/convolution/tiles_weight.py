@@ -1,0 +1,136 @@
+"""gradWeight on tiles: the sum over all positions in parts, cut by shape alone, and the parts joined in pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from aclnn.base.geometry import Array
+from aclnn.base.tensor import TensorSpec
+from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, box_of, lay_out
+from aclnn.kernels.convolution.tiles import (
+    FOUND,
+    MOST_POSITIONS,
+    PER_THREAD,
+    STAGED_ELEMENTS,
+    Launch,
+    Room,
+    Shape,
+    chain,
+    columns,
+    must_copy,
+    packed_columns,
+    panels_of,
+    places_of,
+    put_of,
+    stage_of,
+    tap_places,
+    zeros,
+)
+from aclnn.kernels.native.abi import DEPTH, MOST_PARTS, MOVES, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
+from aclnn.kernels.native.threads import worth
+
+LEAST_PART = 2048  # positions that pay for a part
+COLUMNS_TOGETHER, TILES_TOGETHER = 256, 16  # of packed tiles: half of a second cache of 512 KB and more with both
+
+
+class WeightPlan:
+    """Two launches: the parts, and what joins them."""
+
+    def __init__(self, shape: Shape, names: tuple[str, str, str], room: Room):
+        """The names are those of the wide tensor, the narrow one and the result; shape.weight is the result."""
+        shape, names = _cheaper(shape, names)
+        self._shape, self._names, self._room = shape, names, room
+        *_, over = shape.passes(onto_wide=False)
+        self.launches = zeros(shape.weight, names[2], room) if _misses_taps(shape.weight, over) else []
+        if not over.shifts:
+            return
+        wide, narrow = as_five(shape.wide), as_five(shape.narrow)
+        self._inputs, self._outputs = wide.channels // shape.groups, narrow.channels // shape.groups
+        (self._taps,) = tap_places(shape.weight, over)
+        self.pads = any(axis.pads(n) for axis, n in zip(over.axes, wide.sizes, strict=True))
+        first, second, third = (a._replace(stride=1, before=0, taps=((0,),), shifts=(0,)) for a in over.axes)
+        plain = Pass((first, second, third))
+        whole = (wide.batch, *over.sizes)
+        box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, MOST_POSITIONS)
+        copied, copied_too = must_copy(shape.wide, self.pads), must_copy(shape.narrow, pads=False)
+        pictures = (
+            lay_out(wide, self._inputs, over, box, copied),
+            lay_out(narrow, self._outputs, plain, box, copied_too),
+        )
+        for laid, spec, is_copied in zip(pictures, (shape.wide, shape.narrow), (copied, copied_too), strict=True):
+            laid.table[STAGE] = stage_of(spec.dtype) if is_copied else 0
+        self.launches += self._launches(whole, box, pictures)
+
+    def _launches(self, whole: Sequence[int], box: Sequence[int], pictures: tuple[Laid, Laid]) -> list[Launch]:
+        groups, threads, put = self._shape.groups, self._room.threads, self._room.numbers.put
+        boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
+        inner, outer = pictures
+        terms, packs = len(inner.rows), self._packs_tiles(inner)
+        tiles = -(-terms // ROWS)
+        wide, high = (COLUMNS_TOGETHER, TILES_TOGETHER) if packs else (columns(), tiles)
+        made = groups * ROWS * tiles * packed_columns(self._outputs)
+        parts = self._parts(math.prod(whole), math.prod(boxes), made)
+        splits = min(tiles, -(-threads // (parts * groups)))
+        lots, places = min(threads, parts * groups * splits), places_of(box)
+        per_lot = inner.room + outer.room + 2 * places + DEPTH * wide + ROWS * columns() + packs * high * ROWS * DEPTH
+        scratch, sums = self._room.arena.reserve(4 * per_lot * lots), self._room.arena.reserve(4 * made * parts)
+        table = [lots, per_lot, inner.room, places, self._outputs, terms, splits, chain(math.prod(whole))]
+        table += [*put_of(self._shape.weight.dtype), parts, outer.room, wide, high, int(packs), int(self.pads)]
+        assert len(table) == WEIGHT_TABLE
+        rows = self._in_order(inner.rows, packs).tolist()
+        rows += [rows[-1]] * (ROWS * tiles - terms) + [*range(ROWS), *range(0, ROWS * DEPTH, ROWS)]
+        numbers = put(table)
+        tables = put(inner.table), put(outer.table), put([*whole, *box, *boxes, groups]), put(rows), numbers
+        operands = (*self._names[:2], sums, scratch)
+        for place, elements in ((scratch, per_lot * lots), (sums, made * parts)):
+            self._room.arena.release(place, 4 * elements)
+        return [
+            Launch("convolve_weights.weights", "iiFFIIIII", lots, operands, tables, lots),
+            self._join(sums, terms, numbers, packs, worth(made * parts, PER_THREAD, threads)),
+        ]
+
+    def _packs_tiles(self, picture: Laid) -> bool:
+        """Whether rows are channels that lie side by side: read where they are, every one of the positions would bring
+        a cache line near for a tile's few elements of it, and again for every panel."""
+        to_next_channel, to_next_position = picture.table[MOVES + 1], picture.table[MOVES + 4]
+        return to_next_channel == 1 != to_next_position and self._outputs > columns()
+
+    def _in_order(self, rows: Array, channels_last: bool) -> Array:
+        """(channel, tap), or (tap, channel) so that neighbours are rows of one tile."""
+        return rows.reshape(self._inputs, -1).T.ravel() if channels_last else rows
+
+    def _join(self, sums: int, terms: int, table: int, packs: bool, threads: int) -> Launch:
+        result, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
+        narrow_step, wide_step = result.strides[:2]
+        places = np.add.outer(np.arange(self._inputs, dtype=np.int64) * wide_step, self._taps)
+        in_order = self._in_order(places.ravel(), packs)
+        numbers = groups, put(in_order), put([narrow_step * self._outputs, narrow_step]), table
+        operands = (sums, self._names[2], FOUND)
+        items = groups * panels_of(self._outputs) * -(-terms // POSITIONS_TOGETHER)
+        return Launch("convolve_weights.join", "FiIiIII", items, operands, numbers, threads)
+
+    def _parts(self, positions: int, boxes: int, made: int) -> int:
+        """Into how many parts the sum is cut, a power of two: by shape alone, in no more memory than the tensors."""
+        parts, most = 1, self._shape.wide.size + self._shape.narrow.size
+        while 2 * parts <= min(MOST_PARTS, boxes, positions // LEAST_PART) and 2 * parts * made <= most:
+            parts *= 2
+        return parts
+
+
+def _misses_taps(weight: TensorSpec, over: Pass) -> bool:
+    """Whether there are taps that meet nothing."""
+    return len(over.shifts) < math.prod(weight.shape[2:])
+
+
+def _cheaper(shape: Shape, names: tuple[str, str, str]) -> tuple[Shape, tuple[str, str, str]]:
+    """The same sum with fewer channels to pack: where there is one tap, the two tensors can change places."""
+    wide, narrow, weight, window, groups = shape
+    same = wide.shape[2:] == narrow.shape[2:] and set(window.padding_before) == {0} and set(window.stride) == {1}
+    if groups > 1 or weight.shape[2:] != (1,) * (weight.rank - 2) or not same or narrow.shape[1] <= wide.shape[1]:
+        return shape, names
+    order = (1, 0, *range(2, weight.rank))
+    turned = TensorSpec(weight.dtype, tuple(weight.shape[i] for i in order), tuple(weight.strides[i] for i in order))
+    return Shape(narrow, wide, turned, window, groups), (names[1], names[0], names[2])

@@ -1,0 +1,1 @@
+"""Elu, backwards and forwards: portable, then compiled."""

@@ -1,0 +1,1 @@
+"""LSTM over layers, directions and time, backwards and forwards: portable, then compiled."""

@@ -1,0 +1,55 @@
+"""LSTM on compiled loops and matrix products: float32, float16 and bfloat16, sequences of any length.
+
+Per layer and direction: a walk over the steps makes the gradients of the gates, [T·B, 4H] in float32, with one small
+product per step; then three products over the whole sequence make dx and the gradients of the weights.
+"""
+
+from __future__ import annotations
+
+from aclnn.contract.call import Call
+from aclnn.kernels.lstm.execution import Execution
+from aclnn.kernels.lstm.plan import Plan, sizes_of
+from aclnn.kernels.native import jit
+from aclnn.kernels.registry import Prepared, Refusal, kernel
+
+FEW = 200_000  # multiplications: below, numpy takes less than loading native code
+MOST_SEQUENCES = 65_536  # whose sums of a step lie in the workspace, 64 units of each gate at a time
+UNIT_STRIDE = ("dy", "i", "g", "f", "o", "c", "tanhc")
+
+
+def too_small(call: Call) -> str | None:
+    if call["i"][0].is_empty:
+        return "there is nothing to multiply"
+    s = sizes_of(call)
+    products = s.rows * 4 * s.hidden * (s.hidden + s.features)
+    return f"{products} products are fewer than {FEW}" if products < FEW else None
+
+
+@kernel("aclnnLstmBackward", "tiles", engine="fast", too_small=too_small)
+def lstm_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
+    if (reason := _not_taken(call)) is not None:
+        return Refusal(reason)
+    try:
+        plan = Plan(call, threads)
+    except jit.NoNativeCodeError as error:
+        return Refusal(str(error))
+    return Prepared(lambda: Execution(plan).run, plan.arena.size)
+
+
+def _not_taken(call: Call) -> str | None:
+    if call["input"].dtype not in jit.POINTER:
+        return "it takes float32, float16 and bfloat16"
+    if call["input"].is_empty or call["i"][0].is_empty:
+        return "a tensor is empty"
+    if (reason := too_many_sequences(sizes_of(call).batch)) is not None:
+        return reason
+    for name in UNIT_STRIDE:
+        if any(spec.strides[-1] != 1 and spec.shape[-1] != 1 for spec in call.specs(name)):
+            return f"the features of {name} do not lie side by side"
+    if call["hx"][1].strides[-1] != 1 and call["hx"][1].shape[-1] != 1:
+        return "the features of hx[1] do not lie side by side"
+    return None
+
+
+def too_many_sequences(batch: int) -> str | None:
+    return f"{batch} sequences are more than {MOST_SEQUENCES}" if batch > MOST_SEQUENCES else None

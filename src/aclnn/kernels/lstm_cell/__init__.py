@@ -1,0 +1,1 @@
+"""One LSTM cell, backwards and forwards: portable, then compiled."""

@@ -1,0 +1,95 @@
+"""Products of matrices on tiles, the steps of an LSTM that are made of them, and sums over rows: how they are launched.
+
+What a launch takes of the workspace for itself serves others before and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aclnn.base.tensor import TensorSpec
+from aclnn.kernels.convolution.boxes import in_lines
+from aclnn.kernels.convolution.tiles import Launch, Room, chain, columns, packed_columns, panels_of, put_of
+from aclnn.kernels.native import jit
+from aclnn.kernels.native.abi import BLOCK_ROWS, DEPTH, ROWS, UNITS
+from aclnn.kernels.native.threads import worth
+
+PACKED_PER_THREAD = 32768  # elements to pack that pay for waking a thread
+PER_THREAD = 100_000  # multiplications that do
+
+
+class Aimed:
+    """One executor's work of a launch."""
+
+    def __init__(self, launch: Launch, keep: object):
+        self._launch, self.work = launch, launch.work(keep)
+
+    def aim(self, places: Mapping[str, int], workspace: int) -> None:
+        self._launch.aim(self.work, places, workspace)
+
+    def run(self, places: Mapping[str, int], workspace: int) -> None:
+        """Operands by name; a workspace begins a cache line."""
+        self.aim(places, workspace)
+        self.work.run()
+
+
+class Packed:
+    """A matrix as panels in the workspace: `kinds` of them side by side, each packed for itself."""
+
+    def __init__(self, b: TensorSpec, room: Room, kinds: int = 1):
+        (self.depth, width), (per_row, per_column) = b.shape, b.strides
+        self.kinds, self.units = kinds, width // kinds
+        elements = self._elements = kinds * packed_columns(self.units) * self.depth
+        self.place, put = room.arena.reserve(4 * elements), room.numbers.put
+        places = put(range(0, per_row * self.depth, per_row) if per_row else [0] * self.depth)
+        tables = self.units, self.depth, places, put([self.units * per_column, per_column])
+        letters, items = jit.POINTER[b.dtype] + "FiiII", kinds * panels_of(self.units)
+        team = worth(elements, PACKED_PER_THREAD, room.threads)
+        self.launch = Launch("convolve.pack_weight", letters, items, ("b", self.place), tables, team)
+
+    def release(self, room: Room) -> None:
+        """Gives its place to what is planned from now on."""
+        room.arena.release(self.place, 4 * self._elements)
+
+
+def product(a: TensorSpec, b: Packed, room: Room, adds: bool = False) -> Launch:
+    """c = a·b, or c += a·b, of float32; operands a and c, which is dense. A walk may do fewer rows than those of a."""
+    rows, team = a.shape[0], worth(a.size * b.units, PER_THREAD, room.threads)
+    per_lot = in_lines((min(rows, BLOCK_ROWS) + 2 * ROWS) * columns())
+    operands = "a", "c", b.place, _scratch(room, per_lot * team)
+    tables = room.numbers.put(range(b.depth)), a.strides[0], rows, b.depth, b.units, chain(b.depth), team, per_lot
+    return Launch("matrix.product", "FFFFIiiiiiiii", team, operands, (*tables, adds), team)
+
+
+def step(a: TensorSpec, b: Packed, room: Room) -> Launch:
+    """A step of an LSTM whose sequences are the rows of a: see source.matrix. Who launches it says the last two
+    arguments, the entry of the gates and the address of a block of theirs."""
+    batch, team = a.shape[0], worth(a.size * b.units * b.kinds, PER_THREAD, room.threads)
+    per_lot = in_lines(b.kinds * (batch + ROWS) * UNITS + ROWS * columns())
+    operands, put = ("a", None, b.place, _scratch(room, per_lot * team)), room.numbers.put
+    bases = put([a.strides[0] * min(i, batch - 1) for i in range(batch + ROWS)])
+    sizes = batch, b.depth, b.units, b.kinds, chain(b.depth), team, per_lot
+    return Launch("matrix.step", "FiFFIIiiiiiiiiI", team, operands, (bases, put(range(b.depth)), *sizes, 0, 0), team)
+
+
+def row_sums(a: TensorSpec, widths: tuple[int, int], results: tuple[TensorSpec, TensorSpec], room: Room) -> Launch:
+    """aᵀ·b and aᵀ·more, where b and more are dense and so wide; operands a, b, more, c and c_more."""
+    (rows, width), put = a.shape, room.numbers.put
+    tiles, wide = -(-width // ROWS), sum(map(packed_columns, widths))
+    lots = min(tiles, worth(a.size * sum(widths), PER_THREAD, room.threads))
+    per_lot = in_lines((-(-tiles // lots) * ROWS + wide) * DEPTH + ROWS * columns())
+    made = _scratch(room, tiles * ROWS * wide + per_lot * lots)
+    scratch = made + 4 * tiles * ROWS * wide
+    numbers = [min(i, width - 1) for i in range(tiles * ROWS)]
+    for pitch in (a.strides[0], *widths, ROWS):
+        numbers += [pitch * i for i in range(DEPTH)]
+    puts = [number for c in results for number in (*put_of(c.dtype), *c.strides)]
+    operands = "a", "b", "more", made, scratch, "c", "c_more"
+    tables = rows, a.strides[0], put([*numbers, *range(ROWS)]), width, *widths, chain(rows), lots, per_lot, put(puts)
+    return Launch("matrix.row_sums", "FFFFFiiiiIiiiiiiI", lots, operands, tables, lots)
+
+
+def _scratch(room: Room, elements: int) -> int:
+    place = room.arena.reserve(4 * elements)
+    room.arena.release(place, 4 * elements)
+    return place

@@ -1,0 +1,1 @@
+"""Native code: compiled, kept on disk, called by address, launched on threads."""

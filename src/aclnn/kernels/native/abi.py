@@ -1,0 +1,115 @@
+"""Numbers that kernel texts and the code that launches them must agree on. Imports nothing."""
+
+from __future__ import annotations
+
+# A block, by position: items, items per chunk, the function that says which thread this is and the one that says how
+# many there are, then the arguments. 0 and 0: this thread does everything. Up to MOST_THREADS they are the numbers
+# themselves: this is thread WHO − 1 of HOW_MANY.
+WHO, HOW_MANY, FIRST_ARGUMENT = 2, 3, 4
+MOST_THREADS = 4095  # no function lies on the first page
+
+TILE = 1024  # elements that are copied side by side before they are computed: three fit the smallest first-level cache
+COLUMN_TILE = 128  # columns that sums.down_columns does together
+CELL_TILE = 512  # columns that lstm_cell.backward does together
+ADDITIONS = 16  # in a row, in sums
+
+# What elu.backward is given as x. Falling: the forward's input, and exp is only asked for numbers below 0.
+ELU_OF_INPUT, ELU_OF_RESULT, ELU_FALLING = range(3)
+
+KINDS = 4  # of gates
+UNITS = 64  # that gates do together: with fewer, every step would go over the pages of all its tensors more often
+BLOCK_ROWS = 288  # of a matrix whose products with a panel are made together: a multiple of ROWS
+
+# The table of lstm.walk and lstm_forward.walk, by position.
+(
+    STEPS,
+    REVERSE,
+    PARALLEL,  # address of GOMP_parallel
+    STEP,  # entry of matrix.step, its block and threads
+    STEP_BLOCK,
+    STEP_THREADS,
+    GATES_BLOCK,  # whose copies the step hands to the gates
+    STATE,  # forwards: the states before a step, those after it lie behind, then they change places
+    STATE_SIZE,
+    PRODUCT,  # forwards: entry of the product with the input of some steps, its block and threads
+    PRODUCT_BLOCK,
+    PRODUCT_THREADS,
+    PRODUCT_STEPS,
+    FEATURES,  # forwards: bytes of a step's input
+    TABLE_SIZE,
+) = range(15)
+
+STEP_A, STEP_ROWS = 0, 1  # arguments of matrix.step, by position
+PRODUCT_A, PRODUCT_ROWS = 0, 6  # arguments of matrix.product
+
+# Arguments of gates, by position. matrix.step says the first seven: sums, and of how many rows, rows, first and end,
+# units, first and count, and whether there are sums. Then those that move from step to step.
+MOVING = 7
+GATES_WORDS = 36  # of a block, at most
+
+# lstm.gates: i, f, g, o, tanhc, c before the step, dy, grad as four parts move.
+BACKWARD_MOVING, C_BEFORE, ACTIVE, KNOWN = 11, 5, 23, 24
+
+# lstm_forward.gates: a, out and seven lists move, then come the states before and after the step.
+FORWARD_MOVING, H_BEFORE, H_AFTER = 9, 16, 17
+
+NO_TAP = -(1 << 62)  # the place of a tap that is not there, and NO_PLACE above it with that of any channel added
+NO_PLACE = -(1 << 61)
+
+# Tiles of source.indirect: the rows of one, and how many terms of a sum are brought near at a time.
+ROWS, DEPTH = 6, 256
+
+# The table of source.staging, by position: where a picture lies, and how a box of it is laid out. Axes are three.
+(
+    STAGE,  # the entry of staging.stage for the picture's elements; 0 if boxes are read where they lie
+    CHANNELS,
+    SIZES,  # of the picture, by axis
+    PICTURE_STEPS,  # of the picture in memory: batch, channel, then by axis
+    STRIDE,  # between positions of the picture that neighbours of a box meet first, by axis
+    BEFORE,  # positions of padding before the picture, by axis
+    REACH,  # positions that an output meets beyond the first, by axis
+    LAID,  # strides of what is copied: batch, channel, then by axis
+    MOVES,  # between neighbours of a box where they are read: batch, channel, then by axis
+    STAGE_SIZE,
+) = (0, 1, 2, 5, 10, 13, 16, 19, 24, 29)
+
+# The table of the boxes of a convolution, by position: how large the whole is, and one box, then how many there are.
+WHOLE, BOX, BOXES, GROUPS, BOX_TABLE = 0, 4, 8, 12, 13
+
+POSITIONS_TOGETHER = 288  # whose sums convolve.data keeps near, a multiple of ROWS and of the lanes of a vector
+MOST_PARTS = 16  # of the sums of convolve_weights
+
+# The table of convolve.data, by position.
+(
+    LOTS,  # threads, each with a scratch of its own
+    PER_LOT,  # elements of a lot's scratch
+    ROOM,  # elements of it for a staged box
+    PLACES,  # elements of it for a list of places
+    OUTPUTS,  # columns of a group's result: its channels, at one position or at all of a block
+    TERMS,  # of a sum: channels and taps, or rows of gradWeight
+    SPLITS,  # into how many parts the panels of the result are divided between threads
+    CHAIN_LENGTH,
+    PUT,  # the entry of indirect.put for the elements of the result, and the bytes of one
+    PUT_SIZE,
+    DEPTHS,  # into how many blocks the sum is cut
+    ADDS_BIAS,
+    ADDS,  # whether the result, float32, is added to what is there
+    TOGETHER,  # positions whose sums are made before those of others
+    PACKS,  # whether their elements of the picture are packed first; the list of rows then ends with how they lie
+    OUT_CHANNELS,  # of a group's result
+    COLUMN_PLACES,  # address of where columns lie behind the first; 0 if they are channels
+    WATCHES,  # whether it matters that an element of the result is not finite
+    OUT_STEPS,  # of the result in memory: batch, channel, then by axis
+    DATA_TABLE,
+) = (*range(19), 23)
+
+# The table of convolve_weights, by position; the first ten are those above.
+(
+    PARTS,  # into how many the sum is cut that are joined in the end
+    OUTER_ROOM,  # elements of a lot's scratch for a staged box of the other tensor
+    COLUMNS_TOGETHER,  # of the other tensor that are packed before they are multiplied
+    TILES_TOGETHER,  # with which they are multiplied, panel by panel
+    PACKS_TILES,  # whether these are packed too; the list of rows then ends with how they lie
+    IS_WATCHED,  # whether it matters that an element of the result is not finite
+    WEIGHT_TABLE,
+) = range(10, 17)

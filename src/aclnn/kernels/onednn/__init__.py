@@ -1,0 +1,1 @@
+"""oneDNN: its library, and programs made of its primitives."""

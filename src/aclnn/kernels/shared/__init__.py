@@ -1,0 +1,1 @@
+"""What kernels of several families plan with: places in a workspace, conversions, sums, strides."""

@@ -1,0 +1,46 @@
+"""Who lies where in a workspace."""
+
+from __future__ import annotations
+
+from aclnn.kernels.shared.strides import LINE, aligned
+
+
+class Arena:
+    """Plans who lies where in a workspace: bytes that are given back serve again."""
+
+    def __init__(self) -> None:
+        self._free: list[tuple[int, int]] = []  # (offset, size) of gaps, in order, never touching
+        self._end = 0
+
+    @property
+    def size(self) -> int:
+        """What to ask the caller for: workspaces come at any address."""
+        return self._end + LINE if self._end else 0
+
+    def reserve(self, size: int) -> int:
+        """The offset of `size` bytes: the smallest gap they fit into, else the end."""
+        size = _lines(size)
+        fitting = [gap for gap in self._free if gap[1] >= size]
+        if not fitting:
+            self._end += size
+            return self._end - size
+        offset, room = min(fitting, key=lambda gap: gap[1])
+        self._free.remove((offset, room))
+        if room > size:
+            self.release(offset + size, room - size)
+        return offset
+
+    def release(self, offset: int, size: int) -> None:
+        """Gives bytes back."""
+        size = _lines(size)
+        gaps = sorted([*self._free, (offset, size)])
+        self._free = []
+        for start, room in gaps:
+            if self._free and sum(self._free[-1]) == start:
+                start, room = self._free[-1][0], self._free.pop()[1] + room
+            self._free.append((start, room))
+
+
+def _lines(size: int) -> int:
+    """The bytes of the lines that hold `size` bytes; an empty buffer has one too, so that no other lies around it."""
+    return aligned(max(size, 1))

@@ -1,0 +1,222 @@
+"""Convolutions as indirect matrix products: result[p, m] = Σ picture[p + (c, tap)] · weight[(c, tap), m].
+
+Rows are positions, columns are channels of the result. A tap is a shift, and so is a channel: the picture is read where
+it lies, or from a padded copy of a box of it (see staging.py), and is never written down tap by tap. Sums are cut by
+shape alone, so that bits do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aclnn.kernels.native.abi import (
+    ADDS,
+    ADDS_BIAS,
+    BOXES,
+    CHAIN_LENGTH,
+    COLUMN_PLACES,
+    DEPTHS,
+    GROUPS,
+    LOTS,
+    MOVES,
+    NO_PLACE,
+    OUT_CHANNELS,
+    OUT_STEPS,
+    OUTPUTS,
+    PACKS,
+    PER_LOT,
+    PLACES,
+    POSITIONS_TOGETHER,
+    PUT,
+    PUT_SIZE,
+    ROOM,
+    ROWS,
+    SPLITS,
+    TERMS,
+    TOGETHER,
+    WATCHES,
+)
+from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
+from aclnn.kernels.source.calls import floats_at, shifted
+from aclnn.kernels.source.elements import read
+from aclnn.kernels.source.indirect import (
+    COLUMNS,
+    inner,
+    multiply,
+    pack_rows,
+    pack_tiles,
+    put_rows,
+    whole_vectors,
+    words,
+)
+from aclnn.kernels.source.staging import as_words, brought, find_box, find_places, start_of
+
+
+@inner
+def width_of(channels: int) -> int:
+    """The columns of a panel that begins where so many channels are left: whole vectors."""
+    width: int = min(COLUMNS, whole_vectors(channels))
+    return width
+
+
+def pack_weight(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, steps: Any) -> None:
+    """Panels of b, [(c, tap)][columns]: an item is one. Steps are those of groups and outputs in `weight`."""
+    use_widest_vectors()
+    panels = -(-outputs // COLUMNS)
+    for item in range(lo, hi):
+        group, channel = item // panels, item % panels * COLUMNS
+        columns, channels = width_of(outputs - channel), min(COLUMNS, outputs - channel)
+        to = shifted(packed, (group * whole_vectors(outputs) + channel) * terms)
+        if channels < columns:
+            for i in range(terms * columns):
+                to[i] = 0
+        source = shifted(weight, group * steps[0] + channel * steps[1])
+        pack_rows(source, steps[1], places, terms, channels, to, columns)
+
+
+def pack_blocks(
+    lo: int, hi: int, weight: Any, packed: Any, columns: int, terms: int, places: Any, steps: Any, channels: int
+) -> None:
+    """The same where the positions of a block lie side by side in a row, each with its channels; places are those of
+    one after the other, below all that there are where a position has no tap."""
+    use_widest_vectors()
+    panels = -(-columns // COLUMNS)
+    for item in range(lo, hi):
+        group, first = item // panels, item % panels * COLUMNS
+        width = width_of(columns - first)
+        to = shifted(packed, (group * whole_vectors(columns) + first) * terms)
+        for j in range(width):
+            position, channel = (first + j) // channels, (first + j) % channels
+            start = group * steps[0] + channel * steps[1]
+            for term in range(terms):
+                element = np.float32(0)
+                if first + j < columns and places[position * terms + term] > NO_PLACE:
+                    element = read(weight, start + places[position * terms + term])
+                to[term * width + j] = element
+
+
+def data(
+    lo: int,
+    hi: int,
+    source: int,
+    out: int,
+    packed: Any,
+    bias: Any,
+    scratch: Any,
+    found: Any,
+    picture: Any,
+    boxes: Any,
+    rows: Any,
+    table: Any,
+) -> None:
+    """Items are lots: each does its share of the boxes of all groups, and of the panels of their results. found[0] = 1
+    if an element is not finite and that is asked."""
+    use_widest_vectors()
+    box = words(8)
+    count, splits = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3], table[SPLITS]
+    items, outputs = count * boxes[GROUPS] * splits, table[OUTPUTS]
+    per_group, panels = whole_vectors(outputs) * table[TERMS], -(-outputs // COLUMNS)
+    for lot in range(lo, hi):
+        room = shifted(scratch, lot * table[PER_LOT])
+        places = as_words(shifted(room, table[ROOM]))
+        out_places = as_words(shifted(room, table[ROOM] + table[PLACES]))
+        work = shifted(room, table[ROOM] + 2 * table[PLACES])
+        for item in range(items * lot // table[LOTS], items * (lot + 1) // table[LOTS]):
+            group, split = item // splits // count, item % splits
+            positions = find_box(item // splits % count, boxes, box)
+            find_places(box, picture, MOVES, places)
+            find_places(box, table, OUT_STEPS, out_places)
+            x = brought(source, picture, group, box, room)
+            to = out + table[PUT_SIZE] * start_of(box, group, table[OUT_CHANNELS], table, OUT_STEPS)
+            added = shifted(bias, group * table[OUT_CHANNELS])
+            weight = shifted(packed, group * per_group)
+            for first in range(0, positions, table[TOGETHER]):
+                together = min(table[TOGETHER], positions - first)
+                near, bases, offsets = x, shifted(places, first), rows
+                if table[PACKS]:
+                    near = shifted(work, (POSITIONS_TOGETHER + ROWS) * COLUMNS)
+                    pack_tiles(x, bases, -(-together // ROWS), rows, table[TERMS], table[TERMS], near)
+                    offsets = shifted(rows, table[TERMS])
+                    bases = shifted(offsets, table[TERMS])
+                for panel in range(panels * split // splits, panels * (split + 1) // splits):
+                    sum_up(near, bases, together, offsets, weight, panel * COLUMNS, work, table)
+                    if table[ADDS_BIAS]:
+                        add_bias(work, together, added, panel * COLUMNS, table)
+                    if table[WATCHES] and is_strange(work, together * width_of(outputs - panel * COLUMNS)):
+                        found[0] = 1
+                    if table[ADDS]:
+                        add_present(work, together, to, shifted(out_places, first), panel * COLUMNS, table)
+                    put_panel(work, together, to, shifted(out_places, first), panel * COLUMNS, table)
+
+
+@inner
+def sum_up(x: Any, places: Any, count: int, rows: Any, weight: Any, channel: int, sums: Any, table: Any) -> None:
+    """The sums of a panel of channels at some positions."""
+    terms, depths = table[TERMS], table[DEPTHS]
+    columns = width_of(table[OUTPUTS] - channel)
+    aside = shifted(sums, POSITIONS_TOGETHER * COLUMNS)
+    b = shifted(weight, channel * terms)
+    if depths == 0:
+        for i in range(count * columns):
+            sums[i] = 0
+    for block in range(depths):
+        start, stop = terms * block // depths, terms * (block + 1) // depths
+        for i in range(0, count, ROWS):
+            c = shifted(sums, i * columns)
+            multiply(
+                ROWS,
+                1,
+                columns,
+                stop - start,
+                table[CHAIN_LENGTH],
+                x,
+                shifted(places, i),
+                shifted(rows, start),
+                shifted(b, start * columns),
+                0,
+                c,
+                block > 0,
+                aside,
+            )
+
+
+@inner
+def is_strange(sums: Any, count: int) -> bool:
+    """Whether one of them is not finite."""
+    worst = np.int32(0)
+    for i in range(count):
+        worst = max(worst, bits_of(sums[i]) & np.int32(0x7F800000))
+    strange: bool = worst == np.int32(0x7F800000)
+    return strange
+
+
+@inner
+def add_bias(sums: Any, count: int, bias: Any, channel: int, table: Any) -> None:
+    outputs, channels = table[OUTPUTS], table[OUT_CHANNELS]
+    columns = width_of(outputs - channel)
+    for m in range(min(columns, outputs - channel)):
+        added = bias[(channel + m) % channels]
+        for i in range(count):
+            sums[i * columns + m] += added
+
+
+@inner
+def add_present(sums: Any, count: int, out: int, places: Any, channel: int, table: Any) -> None:
+    """What the result has already."""
+    outputs, step = table[OUTPUTS], table[OUT_STEPS + 1]
+    columns, present = width_of(outputs - channel), floats_at(out + 4 * channel * step)
+    for i in range(count):
+        for m in range(min(columns, outputs - channel)):
+            sums[i * columns + m] += present[places[i] + m * step]
+
+
+@inner
+def put_panel(sums: Any, count: int, out: int, places: Any, channel: int, table: Any) -> None:
+    """Writes a panel of channels."""
+    left, step = table[OUTPUTS] - channel, table[OUT_STEPS + 1]
+    to = out + table[PUT_SIZE] * channel * step
+    if table[COLUMN_PLACES]:
+        to, step = out, table[COLUMN_PLACES] + 8 * channel
+    put_rows(table[PUT], sums, width_of(left), to, places, count, min(COLUMNS, left), step)

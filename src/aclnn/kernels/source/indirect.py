@@ -1,0 +1,334 @@
+"""Tiles of indirect matrix products, in LLVM's language: for any width of vectors.
+
+c[i, j] = Σ x[base_i + offset_k] · b[k, j]. The first factor is read element by element where it lies, so that neither
+strides nor the taps of a convolution need a copy of it; the second is packed, [k][columns]; a result is dense. There
+are no edges here: who packs fills them with anything, who unpacks leaves them out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.cgutils import get_or_insert_function
+from numba.extending import intrinsic, register_jitable
+
+from aclnn.kernels.native import jit
+from aclnn.kernels.native.abi import ROWS
+from aclnn.kernels.source.calls import address_of, begin_block, call_entry
+from aclnn.kernels.source.elements import narrowed, read, widened, write
+from aclnn.kernels.source.loops import repeated
+from aclnn.kernels.source.vectors import move
+
+inner = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""For helpers that Python never calls: they compile in nine tenths of the time."""
+
+LANES, ACROSS, FUSED = jit.vectors()
+COLUMNS = LANES * ACROSS
+AT_ONCE = 2  # products per row between two looks at the counter
+_SMALL, _WORD, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
+_VECTOR = ir.VectorType(_FLOAT, LANES)
+_NOTHING = ir.Constant(_VECTOR, [0.0] * LANES)
+
+
+@intrinsic(prefer_literal=True)
+def multiply(
+    context: Any,
+    count: Any,
+    panels: Any,
+    columns: Any,
+    depth: Any,
+    chain: Any,
+    x: Any,
+    bases: Any,
+    offsets: Any,
+    b: Any,
+    to_next: Any,
+    c: Any,
+    add: Any,
+    aside: Any,
+) -> Any:
+    """A tile of `count` rows: c = Σ over k < depth, at least 1, or c += if `add`; columns are LANES, 2·LANES … COLUMNS.
+
+    Count and panels are constants: so many panels of b, `to_next` apart, lie side by side in c. No more than `chain`
+    products are added one by one: their sums are added up in `aside`, which has room for a tile, and the result to c,
+    so that the error of a long sum of equal terms hardly grows. It is no memory of this function, which LLVM would turn
+    into registers that there are none of.
+    """
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _, _, columns, depth, chain, x, bases, offsets, b, to_next, c, add, aside = args
+        rows = [builder.gep(x, [builder.load(builder.gep(bases, [_WORD(i)]))]) for i in range(count.literal_value)]
+        starts = [builder.mul(to_next, _WORD(p)) for p in range(panels.literal_value)]
+        for across in range(1, ACROSS + 1):
+            with builder.if_then(builder.icmp_signed("==", columns, _WORD(across * LANES))):
+                step = _step(builder, across, rows, starts)
+                sums = _add_chains(builder, step, len(rows) * len(starts) * across, depth, chain, offsets, b, aside)
+                _put(builder, sums, c, add)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(count, panels, whole, whole, whole, x, bases, offsets, b, whole, c, types.boolean, aside), code
+
+
+def _add_chains(builder: Any, step: Any, vectors: int, depth: Any, chain: Any, offsets: Any, b: Any, aside: Any) -> Any:
+    """The sums of all chains as vectors, added up one after the other."""
+    before, loop, following, behind = (builder.block, *(builder.append_basic_block() for _ in range(3)))
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    left, offsets_now, b_now = (builder.phi(value.type) for value in (depth, offsets, b))
+    count = builder.select(builder.icmp_signed("<", left, chain), left, chain)
+    offsets_next, b_next, *sums = _chain(builder, step, vectors, count, offsets_now, b_now)
+    sums = _added(builder, builder.icmp_signed("<", left, depth), sums, aside)
+    rest = builder.sub(left, count)
+    builder.cbranch(builder.icmp_signed(">", rest, _WORD(0)), following, behind)
+    builder.position_at_end(following)
+    _store_all(builder, sums, aside)
+    builder.branch(loop)
+    for phi, first, next_ in ((left, depth, rest), (offsets_now, offsets, offsets_next), (b_now, b, b_next)):
+        phi.add_incoming(first, before)
+        phi.add_incoming(next_, following)
+    builder.position_at_end(behind)
+    return sums
+
+
+def _chain(builder: Any, step: Any, vectors: int, count: Any, offsets: Any, b: Any) -> Any:
+    """Where offsets and b go on behind `count` of them, and the sums over these as vectors."""
+    state = [offsets, b, *[_NOTHING] * vectors]
+    state = repeated(builder, builder.udiv(count, _WORD(AT_ONCE)), state, step, AT_ONCE)
+    return repeated(builder, builder.urem(count, _WORD(AT_ONCE)), state, step)
+
+
+def _step(builder: Any, across: int, rows: Any, panels: Any) -> Any:
+    """What adds the products of one k: offsets, b and sums before it, and after it."""
+
+    def step(_: Any, state: Any) -> Any:
+        offset_at, b_row, *sums = state
+        offset = builder.load(offset_at)
+        places = [builder.add(start, _WORD(v * LANES)) for start in panels for v in range(across)]
+        right = [builder.load(_vector_at(builder, b_row, place), align=4) for place in places]
+        made = []
+        for i, row in enumerate(rows):
+            factor = _everywhere(builder, builder.load(builder.gep(row, [offset])))
+            before = sums[i * len(right) : (i + 1) * len(right)]
+            made += [_multiplied(builder, factor, b, c) for b, c in zip(right, before, strict=True)]
+        return [builder.gep(offset_at, [_WORD(1)]), builder.gep(b_row, [_WORD(across * LANES)]), *made]
+
+    return step
+
+
+def _multiplied(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a·b + c. Without an instruction for both at once, asking for one rounding would call a function per element."""
+    if not FUSED:
+        return builder.fadd(builder.fmul(a, b), c)
+    kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+    return builder.call(get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32"), [a, b, c])
+
+
+def _added(builder: Any, wanted: Any, vectors: Any, memory: Any) -> Any:
+    """The vectors, or their sums with those in memory if that is wanted."""
+    before = builder.block
+    with builder.if_then(wanted):
+        sums = [
+            builder.fadd(builder.load(_vector_at(builder, memory, _WORD(i * LANES)), align=4), vector)
+            for i, vector in enumerate(vectors)
+        ]
+        there = builder.block
+    merged = []
+    for vector, total in zip(vectors, sums, strict=True):
+        phi = builder.phi(_VECTOR)
+        phi.add_incoming(vector, before)
+        phi.add_incoming(total, there)
+        merged.append(phi)
+    return merged
+
+
+def _store_all(builder: Any, vectors: Any, memory: Any) -> None:
+    for i, vector in enumerate(vectors):
+        builder.store(vector, _vector_at(builder, memory, _WORD(i * LANES)), align=4)
+
+
+def _put(builder: Any, sums: Any, c: Any, add: Any) -> None:
+    """c = sums, or c += sums."""
+    _store_all(builder, _added(builder, add, sums, c), c)
+
+
+@intrinsic(prefer_literal=True)
+def turn(context: Any, gap: Any, source: Any, start: Any, pitch: Any, target: Any, to: Any, to_pitch: Any) -> Any:
+    """LANES rows of LANES elements, `pitch` apart, as LANES columns, whose rows are `to_pitch` apart and whose elements
+    are `gap` apart, a constant: 1, or 2 with what lies between left as it is."""
+    put_row = {1: _put_row, 2: _put_row_apart}[gap.literal_value]
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _, source_, start, pitch, target_, to, to_pitch = args
+        rows = []
+        for _ in range(LANES):
+            rows.append(
+                widened(builder, builder.load(_vector_at(builder, source_, start), align=2), source.dtype, LANES)
+            )
+            start = builder.add(start, pitch)
+        for row in _transposed(builder, rows):
+            put_row(builder, narrowed(builder, row, target.dtype, LANES), target_, to)
+            to = builder.add(to, to_pitch)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(gap, source, whole, whole, target, whole, whole), code
+
+
+def _put_row(builder: Any, row: Any, target: Any, to: Any) -> None:
+    builder.store(row, _vector_at(builder, target, to), align=2)
+
+
+def _put_row_apart(builder: Any, row: Any, target: Any, to: Any) -> None:
+    """Two vectors of what is there, of which every other element is replaced. The second begins with the last element
+    of the first, so that it ends with the row. It is loaded before the first is stored: no load waits for a store."""
+    first, last = (_vector_at(builder, target, builder.add(to, _WORD(by))) for by in (0, LANES - 1))
+    there = [builder.load(place, align=2) for place in (first, last)]
+    even = [i // 2 if i % 2 == 0 else LANES + i for i in range(LANES)]
+    odd = [LANES + i if i % 2 == 0 else (LANES + i) // 2 for i in range(LANES)]
+    for place, old, which in zip((first, last), there, (even, odd), strict=True):
+        builder.store(
+            builder.shuffle_vector(row, old, ir.Constant(ir.VectorType(_SMALL, LANES), which)), place, align=2
+        )
+
+
+def _transposed(builder: Any, rows: Any) -> Any:
+    """A square of vectors, turned: pairs that lie `distance` apart exchange their halves, at every distance."""
+    distance = 1
+    while distance < LANES:
+        one = [lane if not lane & distance else lane - distance + LANES for lane in range(LANES)]
+        other = [lane + distance if not lane & distance else lane + LANES for lane in range(LANES)]
+        made = list(rows)
+        for i in range(LANES):
+            if not i & distance:
+                made[i], made[i + distance] = (
+                    builder.shuffle_vector(
+                        rows[i], rows[i + distance], ir.Constant(ir.VectorType(_SMALL, LANES), which)
+                    )
+                    for which in (one, other)
+                )
+        rows, distance = made, 2 * distance
+    return rows
+
+
+@inner
+def whole_vectors(channels: int) -> int:
+    """As many columns as so many channels take."""
+    return -(-channels // LANES) * LANES
+
+
+@inner
+def gap_between(places: Any, first: int) -> int:
+    """How far LANES places from `first` on lie apart, each from the next; 0 if that is not the same for all."""
+    gap, apart = places[first + 1] - places[first], 0
+    for i in range(2, LANES):
+        apart |= places[first + i] - places[first] - i * gap
+    return gap if apart == 0 else 0
+
+
+def put(lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count: int, channels: int, step: int) -> None:
+    """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart. All is one
+    item."""
+    i = 0
+    while i < count:
+        together, done = 1, channels // LANES * LANES
+        gap = gap_between(places, i) if step != 1 and i + LANES <= count else 0
+        if step == 1:
+            for m in range(0, done, LANES):
+                move(LANES, sums, i * columns + m, out, places[i] + m)
+        elif gap == 1:
+            together = LANES
+            for m in range(0, done, LANES):
+                turn(1, sums, i * columns + m, columns, out, places[i] + m * step, step)
+        elif gap == 2:
+            together = LANES
+            for m in range(0, done, LANES):
+                turn(2, sums, i * columns + m, columns, out, places[i] + m * step, step)
+        else:
+            done = 0
+        for row in range(i, i + together):
+            for m in range(done, channels):
+                write(out, places[row] + m * step, sums[row * columns + m])
+        i += together
+
+
+def put_blocks(
+    lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count: int, made: int, at: Any
+) -> None:
+    """The same, where the columns of a row lie at `at`."""
+    for i in range(count):
+        for m in range(made):
+            write(out, places[i] + at[m], sums[i * columns + m])
+
+
+@inner
+def put_rows(entry: int, sums: Any, columns: int, out: int, places: Any, count: int, channels: int, step: int) -> None:
+    """The same, by the entry for the elements at `out`."""
+    block = words(11)
+    begin_block(block, 1)
+    block[4], block[5], block[6] = address_of(sums), out, address_of(places)
+    block[7], block[8], block[9], block[10] = columns, count, channels, step
+    call_entry(entry, address_of(block))
+
+
+@inner
+def pack_rows(source: Any, step: int, places: Any, count: int, channels: int, target: Any, columns: int) -> None:
+    """The other way: a panel [row][columns] of `count` rows. Columns beyond the channels are left as they are."""
+    i = 0
+    while i < count:
+        together, done = 1, channels // LANES * LANES
+        if step == 1:
+            for m in range(0, done, LANES):
+                move(LANES, source, places[i] + m, target, i * columns + m)
+        elif i + LANES <= count and gap_between(places, i) == 1:
+            together = LANES
+            for m in range(0, done, LANES):
+                turn(1, source, places[i] + m * step, step, target, i * columns + m, columns)
+        else:
+            done = 0
+        for row in range(i, i + together):
+            for m in range(done, channels):
+                target[row * columns + m] = read(source, places[row] + m * step)
+        i += together
+
+
+@inner
+def pack_tiles(x: Any, rows: Any, tiles: int, places: Any, count: int, depth: int, target: Any) -> None:
+    """The first factor of some tiles, `depth` apart, for `count` places: ROWS elements side by side for each. Rows that
+    lie side by side already are moved together."""
+    for t in range(tiles):
+        to, first, apart = t * ROWS * depth, rows[t * ROWS], 0
+        for i in range(1, ROWS):
+            apart |= rows[t * ROWS + i] - first - i
+        for k in range(count):
+            if apart == 0:
+                move(4, x, first + places[k], target, to + k * ROWS)
+                move(2, x, first + places[k] + 4, target, to + k * ROWS + 4)
+            else:
+                for i in range(ROWS):
+                    target[to + k * ROWS + i] = x[rows[t * ROWS + i] + places[k]]
+
+
+@intrinsic(prefer_literal=True)
+def words(context: Any, count: Any) -> Any:
+    """`count` int64 on the stack; count is a constant."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        with builder.goto_entry_block():
+            return builder.alloca(_WORD, size=_WORD(count.literal_value))
+
+    return types.CPointer(types.int64)(count), code
+
+
+def _vector_at(builder: Any, pointer: Any, start: Any) -> Any:
+    there = builder.gep(pointer, [start])
+    return builder.bitcast(there, ir.VectorType(pointer.type.pointee, LANES).as_pointer())
+
+
+def _everywhere(builder: Any, element: Any) -> Any:
+    """A vector of one element."""
+    none = ir.Constant(ir.VectorType(element.type, LANES), ir.Undefined)
+    first = builder.insert_element(none, element, _SMALL(0))
+    return builder.shuffle_vector(first, none, ir.Constant(ir.VectorType(_SMALL, LANES), [0] * LANES))

@@ -1,0 +1,147 @@
+"""The LSTM cell in one pass, backward and forward. The formulas are those of ops/lstm_cell.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from aclnn.kernels.native.abi import ADDITIONS, CELL_TILE
+from aclnn.kernels.source.arithmetic import fma, sigmoid, tanh, use_widest_vectors
+from aclnn.kernels.source.calls import shifted
+from aclnn.kernels.source.elements import floats, read, tile_of, write
+from aclnn.kernels.source.strides import laid
+from aclnn.kernels.source.sums import clear, counter_add, counter_total
+
+ONE, ZERO = np.float32(1), np.float32(0)
+SUMS = 4 * CELL_TILE  # of the four gates, side by side
+
+
+def backward(
+    lo: int,
+    hi: int,
+    grad_h: Any,
+    grad_c: Any,
+    cx: Any,
+    cy: Any,
+    storage: Any,
+    grad_gates: Any,
+    grad_cx: Any,
+    grad_bias: Any,
+    steps: Any,
+    batch: int,
+    hidden: int,
+    has_h: int,
+    has_c: int,
+    has_bias: int,
+    counters: Any,
+    levels: int,
+) -> None:
+    """Items are columns of the whole batch; steps[13]: from cell to cell in each tensor, and of the bias, then from
+    column to column of what is read. What does not lie side by side, say a gradient that is one number, is copied.
+
+    The bias adds up the unrounded gradients, in runs as source.sums does; `counters` has 4·levels elements for every
+    column, levels is 0 if there is but one run. Tiles are wide: fifteen streams that change pages every few lines
+    defeat prefetching (64 columns took 1.4 times as long as 512).
+    """
+    use_widest_vectors()
+    sums = floats(SUMS)
+    tiles = tile_of(cx), tile_of(cx), tile_of(cx), tile_of(cx)
+    for first in range(lo, hi, CELL_TILE):
+        count = min(CELL_TILE, hi - first)
+        counter = shifted(counters, 4 * levels * first)
+        clear(sums, SUMS)
+        for b in range(batch):
+            of_h = laid(tiles[0], 0, grad_h, b * steps[0] + first * steps[8], steps[8], count)
+            of_c = laid(tiles[0], CELL_TILE, grad_c, b * steps[1] + first * steps[9], steps[9], count)
+            of_cx = laid(tiles[1], 0, cx, b * steps[2] + first * steps[10], steps[10], count)
+            of_cy = laid(tiles[1], CELL_TILE, cy, b * steps[3] + first * steps[11], steps[11], count)
+            stored, gate = b * steps[4] + first * steps[12], hidden * steps[12]
+            of_i = laid(tiles[2], 0, storage, stored, steps[12], count)
+            of_f = laid(tiles[2], CELL_TILE, storage, stored + gate, steps[12], count)
+            of_g = laid(tiles[3], 0, storage, stored + 2 * gate, steps[12], count)
+            of_o = laid(tiles[3], CELL_TILE, storage, stored + 3 * gate, steps[12], count)
+            to, to_c = b * steps[5] + first, b * steps[6] + first
+            for j in range(count):
+                dh = read(of_h[0], of_h[1] + j) if has_h else ZERO
+                dc = read(of_c[0], of_c[1] + j) if has_c else ZERO
+                i, f = read(of_i[0], of_i[1] + j), read(of_f[0], of_f[1] + j)
+                g, o = read(of_g[0], of_g[1] + j), read(of_o[0], of_o[1] + j)
+                t = tanh(read(of_cy[0], of_cy[1] + j))
+                dc = fma(dh, o * ((ONE - t) * (ONE + t)), dc)
+                di, df = dc * (g * i * (ONE - i)), dc * (read(of_cx[0], of_cx[1] + j) * f * (ONE - f))
+                dg, do = dc * (i * ((ONE - g) * (ONE + g))), dh * (t * o * (ONE - o))
+                write(grad_gates, to + j, di)
+                write(grad_gates, to + hidden + j, df)
+                write(grad_gates, to + 2 * hidden + j, dg)
+                write(grad_gates, to + 3 * hidden + j, do)
+                write(grad_cx, to_c + j, dc * f)
+                sums[j] += di
+                sums[CELL_TILE + j] += df
+                sums[2 * CELL_TILE + j] += dg
+                sums[3 * CELL_TILE + j] += do
+            if levels and (b + 1) % ADDITIONS == 0:
+                add_run(counter, b // ADDITIONS, sums, levels, count)
+                clear(sums, SUMS)
+        if levels:
+            add_run(counter, batch // ADDITIONS, sums, levels, count)
+            add_up(counter, batch // ADDITIONS + 1, sums, levels, count)
+        if has_bias:
+            for gate in range(4):
+                for j in range(count):
+                    write(grad_bias, (gate * hidden + first + j) * steps[7], sums[gate * CELL_TILE + j])
+
+
+@register_jitable
+def add_run(counter: Any, runs: int, sums: Any, levels: int, count: int) -> None:
+    """One more run for the counters of the four gates."""
+    for gate in range(4):
+        counter_add(shifted(counter, gate * levels * count), runs, shifted(sums, gate * CELL_TILE), count)
+
+
+@register_jitable
+def add_up(counter: Any, runs: int, sums: Any, levels: int, count: int) -> None:
+    """What the counters of the four gates have together."""
+    for gate in range(4):
+        counter_total(shifted(counter, gate * levels * count), runs, shifted(sums, gate * CELL_TILE), count)
+
+
+def forward(
+    lo: int,
+    hi: int,
+    gates: Any,
+    hidden_gates: Any,
+    cx: Any,
+    bias: Any,
+    hidden_bias: Any,
+    hy: Any,
+    cy: Any,
+    storage: Any,
+    steps: Any,
+    hidden: int,
+    has_bias: int,
+) -> None:
+    """Items are cells of the batch; steps[8]: from cell to cell in each tensor. A bias is dense."""
+    use_widest_vectors()
+    for b in range(lo, hi):
+        at, at_hidden, at_c = b * steps[0], b * steps[1], b * steps[2]
+        to_h, to_c, to = b * steps[5], b * steps[6], b * steps[7]
+        for j in range(hidden):
+            a_i = read(gates, at + j) + read(hidden_gates, at_hidden + j)
+            a_f = read(gates, at + hidden + j) + read(hidden_gates, at_hidden + hidden + j)
+            a_g = read(gates, at + 2 * hidden + j) + read(hidden_gates, at_hidden + 2 * hidden + j)
+            a_o = read(gates, at + 3 * hidden + j) + read(hidden_gates, at_hidden + 3 * hidden + j)
+            if has_bias:
+                a_i += read(bias, j) + read(hidden_bias, j)
+                a_f += read(bias, hidden + j) + read(hidden_bias, hidden + j)
+                a_g += read(bias, 2 * hidden + j) + read(hidden_bias, 2 * hidden + j)
+                a_o += read(bias, 3 * hidden + j) + read(hidden_bias, 3 * hidden + j)
+            i, f, g, o = sigmoid(a_i), sigmoid(a_f), tanh(a_g), sigmoid(a_o)
+            c = fma(f, read(cx, at_c + j), i * g)
+            write(storage, to + j, i)
+            write(storage, to + hidden + j, f)
+            write(storage, to + 2 * hidden + j, g)
+            write(storage, to + 3 * hidden + j, o)
+            write(cy, to_c + j, c)
+            write(hy, to_h + j, o * tanh(c))

@@ -1,0 +1,323 @@
+"""Products with a packed matrix, the steps of an LSTM made of them, and sums over the rows of two matrices.
+
+Work is cut by tiles, a block of rows after the other, there a panel after the other: whatever the sizes, each thread
+has its share of the tiles, and the sums are the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aclnn.kernels.native.abi import (
+    BLOCK_ROWS,
+    DEPTH,
+    FIRST_ARGUMENT,
+    GATES_WORDS,
+    KINDS,
+    ROWS,
+    UNITS,
+)
+from aclnn.kernels.source.arithmetic import use_widest_vectors
+from aclnn.kernels.source.calls import address_of, begin_block, call_entry, shifted
+from aclnn.kernels.source.convolve import width_of
+from aclnn.kernels.source.indirect import (
+    COLUMNS,
+    LANES,
+    inner,
+    multiply,
+    pack_rows,
+    pack_tiles,
+    put_rows,
+    whole_vectors,
+    words,
+)
+from aclnn.kernels.source.vectors import fetch, move
+
+LOW = 4  # rows of lower tiles: with them, no even number of rows from 4 on leaves any of a tile idle
+PLACES = BLOCK_ROWS + ROWS
+
+
+@inner
+def low_tiles(rows: int) -> int:
+    """How many tiles of some rows are lower ones, the last."""
+    even = max(LOW, rows + rows % 2)
+    return (ROWS - even % ROWS) // 2 % 3
+
+
+@inner
+def all_tiles(rows: int) -> int:
+    """How many tiles some rows have."""
+    even, low = max(LOW, rows + rows % 2), low_tiles(rows)
+    tiles: int = low + (even - low * LOW) // ROWS
+    return tiles
+
+
+@inner
+def first_row(tile: int, high: int) -> int:
+    """Where a tile begins, if so many high ones come first."""
+    return tile * ROWS if tile <= high else high * ROWS + (tile - high) * LOW
+
+
+@inner
+def tile_at(place: int, at: int, across: int, tiles: int) -> int:
+    """The first of some tiles, each `across` long, the first at `at`, that does not begin before a place."""
+    return min(tiles, max(0, -((at - place) // across)))
+
+
+def product(
+    lo: int,
+    hi: int,
+    a: Any,
+    c: Any,
+    packed: Any,
+    scratch: Any,
+    offsets: Any,
+    pitch: int,
+    rows: int,
+    depth: int,
+    columns: int,
+    chain: int,
+    lots: int,
+    per_lot: int,
+    adds: int,
+) -> None:
+    """c = a·b or, if it `adds`, c += a·b. Rows of a are `pitch` apart, those of c dense. Items are lots, each with a
+    scratch of its own."""
+    use_widest_vectors()
+    bases = words(PLACES)
+    vectors, tail = whole_vectors(columns) // LANES, rows % BLOCK_ROWS
+    all_of_them = vectors * (rows // BLOCK_ROWS * (BLOCK_ROWS // ROWS) + (all_tiles(tail) if tail else 0))
+    for lot in range(lo, hi):
+        work, begin, end = shifted(scratch, lot * per_lot), all_of_them * lot // lots, all_of_them * (lot + 1) // lots
+        at = 0
+        for first in range(0, rows, BLOCK_ROWS):
+            count = min(BLOCK_ROWS, rows - first)
+            tiles, high = all_tiles(count), all_tiles(count) - low_tiles(count)
+            for i in range(PLACES):
+                bases[i] = pitch * min(i, count - 1)
+            for channel in range(0, columns, COLUMNS):
+                width = width_of(columns - channel)
+                across = width // LANES
+                some, beyond = tile_at(begin, at, across, tiles), tile_at(end, at, across, tiles)
+                at += tiles * across
+                if some < beyond:
+                    top, bottom = first_row(some, high), min(count, first_row(beyond, high))
+                    to, near = shifted(c, (first + top) * columns + channel), shifted(a, first * pitch)
+                    whole = width <= columns - channel
+                    if adds:
+                        copy_panel(to, columns, work, width, bottom - top, min(width, columns - channel), whole)
+                    b = shifted(packed, channel * depth)
+                    sum_tiles(near, bases, offsets, b, some, beyond, high, width, depth, chain, work, adds != 0)
+                    copy_panel(work, width, to, columns, bottom - top, min(width, columns - channel), whole)
+
+
+@inner
+def sum_tiles(
+    a: Any,
+    bases: Any,
+    offsets: Any,
+    b: Any,
+    first: int,
+    last: int,
+    high: int,
+    width: int,
+    depth: int,
+    chain: int,
+    work: Any,
+    add: bool,
+) -> None:
+    """The sums of a panel in the tiles first … last − 1, row after row; a tile's room is needed behind them."""
+    blocks, top = -(-depth // DEPTH), first_row(first, high)
+    aside = shifted(work, (first_row(last, high) - top) * width)
+    for block in range(blocks):
+        start, stop = depth * block // blocks, depth * (block + 1) // blocks
+        near, places, adds = shifted(b, start * width), shifted(offsets, start), add or block > 0
+        count = stop - start
+        for t in range(first, min(last, high)):
+            rows, to = shifted(bases, t * ROWS), shifted(work, (t * ROWS - top) * width)
+            multiply(ROWS, 1, width, count, chain, a, rows, places, near, 0, to, adds, aside)
+        for t in range(max(first, high), last):
+            row = first_row(t, high)
+            rows, to = shifted(bases, row), shifted(work, (row - top) * width)
+            multiply(LOW, 1, width, count, chain, a, rows, places, near, 0, to, adds, aside)
+
+
+@inner
+def sum_row(
+    a: Any, bases: Any, offsets: Any, b: Any, to_next: int, width: int, depth: int, chain: int, work: Any
+) -> None:
+    """The sums of a single row in KINDS panels at once, which would wait for each other in one; cut like the others."""
+    blocks, aside = -(-depth // DEPTH), shifted(work, KINDS * width)
+    for block in range(blocks):
+        start, stop = depth * block // blocks, depth * (block + 1) // blocks
+        near, places, add = shifted(b, start * width), shifted(offsets, start), block > 0
+        multiply(1, KINDS, width, stop - start, chain, a, bases, places, near, to_next, work, add, aside)
+
+
+@inner
+def copy_panel(source: Any, pitch: int, target: Any, to_pitch: int, rows: int, columns: int, whole: bool) -> None:
+    """Rows from one place to another; whole vectors if the columns are."""
+    for i in range(rows):
+        start, to = i * pitch, i * to_pitch
+        if whole:
+            for j in range(0, columns, LANES):
+                move(LANES, source, start + j, target, to + j)
+        else:
+            for j in range(columns):
+                target[to + j] = source[start + j]
+
+
+def step(
+    lo: int,
+    hi: int,
+    a: Any,
+    rows: int,
+    packed: Any,
+    scratch: Any,
+    bases: Any,
+    offsets: Any,
+    batch: int,
+    depth: int,
+    units: int,
+    kinds: int,
+    chain: int,
+    lots: int,
+    per_lot: int,
+    gates: int,
+    block: Any,
+) -> None:
+    """A step of an LSTM: the first rows of a by `kinds` packed matrices, as wide as there are units, and what the gates
+    make of the sums; the rows behind have no sums. Items are lots; each calls the gates, for UNITS at a time, with a
+    copy of their block, whose first arguments say where the sums lie and of how many rows, panel by panel and there
+    kind by kind, then which rows and units they are for, and whether there are any."""
+    use_widest_vectors()
+    own, vectors = words(GATES_WORDS), whole_vectors(units) // LANES
+    for m in range(GATES_WORDS):
+        own[m] = block[m]
+    begin_block(own, 1)
+    tiles = all_tiles(rows)
+    high, to_next = tiles - low_tiles(rows), whole_vectors(units) * depth
+    for lot in range(lo, hi):
+        work, begin, end = (
+            shifted(scratch, lot * per_lot),
+            vectors * tiles * lot // lots,
+            vectors * tiles * (lot + 1) // lots,
+        )
+        at = 0
+        for unit in range(0, units, UNITS):
+            wide = min(UNITS, units - unit)
+            across = whole_vectors(wide) // LANES
+            some, beyond = tile_at(begin, at, across, tiles), tile_at(end, at, across, tiles)
+            at += tiles * across
+            if some < beyond:
+                top, bottom = first_row(some, high), min(rows, first_row(beyond, high))
+                together = 1 if rows == 1 and kinds == KINDS else first_row(beyond, high) - top
+                for channel in range(0, wide if rows > 0 else 0, COLUMNS):
+                    width, b = width_of(wide - channel), shifted(packed, (unit + channel) * depth)
+                    to = shifted(work, channel * kinds * together)
+                    if rows == 1 and kinds == KINDS:
+                        sum_row(a, bases, offsets, b, to_next, width, depth, chain, to)
+                    else:
+                        for kind in range(kinds):
+                            right, into = shifted(b, kind * to_next), shifted(to, kind * together * width)
+                            sum_tiles(a, bases, offsets, right, some, beyond, high, width, depth, chain, into, False)
+                call_gates(gates, own, work, together, top, bottom, unit, wide, 1)
+                if some == 0:
+                    call_gates(gates, own, work, together, rows, batch, unit, wide, 0)
+
+
+@inner
+def call_gates(
+    gates: int, block: Any, sums: Any, together: int, first: int, last: int, unit: int, units: int, summed: int
+) -> None:
+    if first < last:
+        block[FIRST_ARGUMENT], block[FIRST_ARGUMENT + 1] = address_of(sums), together
+        block[FIRST_ARGUMENT + 2], block[FIRST_ARGUMENT + 3] = first, last
+        block[FIRST_ARGUMENT + 4], block[FIRST_ARGUMENT + 5], block[FIRST_ARGUMENT + 6] = unit, units, summed
+        call_entry(gates, address_of(block))
+
+
+def row_sums(
+    lo: int,
+    hi: int,
+    a: Any,
+    b: Any,
+    more: Any,
+    made: Any,
+    scratch: Any,
+    c: int,
+    c_more: int,
+    rows: int,
+    pitch: int,
+    numbers: Any,
+    columns: int,
+    b_columns: int,
+    more_columns: int,
+    chain: int,
+    lots: int,
+    per_lot: int,
+    puts: Any,
+) -> None:
+    """c = aᵀ·b and c_more = aᵀ·more, sums over all rows, some at a time. Items are lots: each has its share of the
+    columns of a as tiles, packs them and all columns of the others, and sums up in `made`. The numbers: the columns of
+    a, of which the last fills a tile, then where DEPTH rows begin in a, in b, in more and in a packed tile, then ROWS
+    from 0 on. `puts` says how the results are written: entry, size of an element, and steps, of each."""
+    use_widest_vectors()
+    tiles, beside = -(-columns // ROWS), whole_vectors(b_columns)
+    wide = beside + whole_vectors(more_columns)
+    a_places = shifted(numbers, tiles * ROWS)
+    b_places, more_places = shifted(a_places, DEPTH), shifted(a_places, 2 * DEPTH)
+    in_tile, tile_rows = shifted(a_places, 3 * DEPTH), shifted(a_places, 4 * DEPTH)
+    for lot in range(lo, hi):
+        first, last = tiles * lot // lots, tiles * (lot + 1) // lots
+        a_packed = shifted(scratch, lot * per_lot)
+        b_packed = shifted(a_packed, (last - first) * ROWS * DEPTH)
+        aside = shifted(b_packed, wide * DEPTH)
+        sums = shifted(made, first * ROWS * wide)
+        for start in range(0, rows, DEPTH):
+            count = min(DEPTH, rows - start)
+            some = shifted(numbers, first * ROWS)
+            pack_tiles(shifted(a, start * pitch), some, last - first, a_places, count, DEPTH, a_packed)
+            pack_panels(shifted(b, start * b_columns), b_places, count, b_columns, b_packed)
+            right = shifted(b_packed, beside * DEPTH)
+            pack_panels(shifted(more, start * more_columns), more_places, count, more_columns, right)
+            for side in range(2):
+                all_columns, before = (more_columns, beside) if side else (b_columns, 0)
+                for channel in range(0, all_columns, COLUMNS):
+                    width = width_of(all_columns - channel)
+                    panel = shifted(b_packed, (before + channel) * DEPTH)
+                    to = shifted(sums, (before + channel) * (last - first) * ROWS)
+                    for t in range(last - first):
+                        tile, into = shifted(a_packed, t * ROWS * DEPTH), shifted(to, t * ROWS * width)
+                        if start > 0:
+                            for line in range(0, ROWS * width, 16):
+                                fetch(into, line, 1)
+                        multiply(
+                            ROWS, 1, width, count, chain, tile, tile_rows, in_tile, panel, 0, into, start > 0, aside
+                        )
+        put_sums(sums, first, last, columns, b_columns, c, puts)
+        put_sums(
+            shifted(sums, beside * (last - first) * ROWS), first, last, columns, more_columns, c_more, shifted(puts, 4)
+        )
+
+
+@inner
+def pack_panels(source: Any, places: Any, count: int, columns: int, target: Any) -> None:
+    """`count` rows as panels of DEPTH rows each."""
+    for channel in range(0, columns, COLUMNS):
+        to, width = shifted(target, channel * DEPTH), width_of(columns - channel)
+        pack_rows(shifted(source, channel), 1, places, count, min(COLUMNS, columns - channel), to, width)
+
+
+@inner
+def put_sums(sums: Any, first: int, last: int, columns: int, width: int, out: int, how: Any) -> None:
+    """Writes the sums of the tiles first … last − 1, panel by panel, a tile after the other."""
+    places = words(ROWS)
+    for channel in range(0, width, COLUMNS):
+        panel, padded = shifted(sums, channel * (last - first) * ROWS), width_of(width - channel)
+        for t in range(first, last):
+            for i in range(ROWS):
+                places[i] = (t * ROWS + i) * how[2]
+            tile, count = shifted(panel, (t - first) * ROWS * padded), min(ROWS, columns - t * ROWS)
+            to = out + how[1] * channel * how[3]
+            put_rows(how[0], tile, padded, to, places, count, min(COLUMNS, width - channel), how[3])

@@ -1,0 +1,194 @@
+"""Boxes of a picture, read as float32 with zeros as padding: where they lie, or from a copy.
+
+A box is (batch, z, y, x): its first position and its size. A copy has, for every channel, all that its outputs meet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from aclnn.kernels.native.abi import (
+    BEFORE,
+    BOX,
+    BOXES,
+    CHANNELS,
+    LAID,
+    MOVES,
+    PICTURE_STEPS,
+    REACH,
+    ROWS,
+    SIZES,
+    STAGE,
+    STRIDE,
+    WHOLE,
+)
+from aclnn.kernels.source.calls import address_of, begin_block, call_entry, floats_at
+from aclnn.kernels.source.elements import read
+from aclnn.kernels.source.indirect import LANES, inner, words
+from aclnn.kernels.source.vectors import move
+
+HALF = LANES // 2
+
+
+@inner
+def find_box(index: int, boxes: Any, box: Any) -> int:
+    """Writes where a box begins and how large it is; says how many positions it has."""
+    positions = 1
+    for d in range(3, -1, -1):
+        box[d] = index % boxes[BOXES + d] * boxes[BOX + d]
+        index //= boxes[BOXES + d]
+        box[4 + d] = min(boxes[BOX + d], boxes[WHOLE + d] - box[d])
+        positions *= box[4 + d]
+    return positions
+
+
+@inner
+def find_places(box: Any, steps: Any, first: int, places: Any) -> None:
+    """Writes where the positions of a box lie behind its first one, and repeats the last to fill a tile. `steps` has,
+    from `first` on, those of the batch, of channels and of three axes."""
+    i = 0
+    for n in range(box[4]):
+        for z in range(box[5]):
+            for y in range(box[6]):
+                row = n * steps[first] + z * steps[first + 2] + y * steps[first + 3]
+                for x in range(box[7]):
+                    places[i + x] = row + x * steps[first + 4]
+                i += box[7]
+    for rest in range(ROWS):
+        places[i + rest] = places[i - 1]
+
+
+@inner
+def start_of(box: Any, group: int, channels: int, steps: Any, first: int) -> int:
+    """Where the first position of a box lies in a tensor, in the first channel of a group."""
+    start: int = box[0] * steps[first] + group * channels * steps[first + 1]
+    for d in range(3):
+        start += box[1 + d] * steps[first + 2 + d]
+    return start
+
+
+@inner
+def brought(source: int, table: Any, group: int, box: Any, room: Any) -> Any:
+    """Where a group's channels of a box begin: in `room`, where they are copied, or in a picture of float32."""
+    if table[STAGE] == 0:
+        return floats_at(source + 4 * start_of(box, group, table[CHANNELS], table, MOVES))
+    block = words(9)
+    begin_block(block, table[CHANNELS])
+    block[4], block[5], block[6] = source, address_of(room), address_of(table)
+    block[7], block[8] = address_of(box), group
+    call_entry(table[STAGE], address_of(block))
+    return room
+
+
+def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, group: int) -> None:
+    """Copies what a box needs of a group's channels lo … hi − 1."""
+    base = (group * table[CHANNELS] + lo) * table[PICTURE_STEPS + 1]
+    for n in range(box[4]):
+        for plane in range((box[5] - 1) * table[STRIDE] + table[REACH] + 1):
+            z = box[1] * table[STRIDE] - table[BEFORE] + plane
+            for row in range((box[6] - 1) * table[STRIDE + 1] + table[REACH + 1] + 1):
+                y = box[2] * table[STRIDE + 1] - table[BEFORE + 1] + row
+                inside = 0 <= z < table[SIZES] and 0 <= y < table[SIZES + 1]
+                start = base + (box[0] + n) * table[PICTURE_STEPS]
+                start += z * table[PICTURE_STEPS + 2] + y * table[PICTURE_STEPS + 3]
+                to = n * table[LAID] + plane * table[LAID + 2] + row * table[LAID + 3] + lo * table[LAID + 1]
+                stage_rows(source, start, inside, table, box, target, to, hi - lo)
+
+
+@inner
+def stage_rows(
+    source: Any, start: int, inside: bool, table: Any, box: Any, target: Any, to: int, channels: int
+) -> None:
+    """One row of every channel: zeros, what there is, zeros. Channels that lie side by side are copied together."""
+    length = (box[7] - 1) * table[STRIDE + 2] + table[REACH + 2] + 1
+    shift = table[BEFORE + 2] - box[3] * table[STRIDE + 2]  # where the picture begins in the row
+    first = min(length, max(0, shift))
+    end = max(first, min(length, shift + table[SIZES + 2])) if inside else first
+    across, down = table[PICTURE_STEPS + 4], table[PICTURE_STEPS + 1]
+    start += (first - shift) * across
+    if table[LAID + 1] == 1:
+        for i in range(length):
+            place = to + i * table[LAID + 4]
+            if first <= i < end:
+                copy_row(source, start + (i - first) * across, down, target, place, channels)
+            else:
+                for c in range(channels):
+                    target[place + c] = 0
+        return
+    count, to_next = end - first, table[LAID + 1]
+    if across == 1 and count >= LANES and max(first, length - end) <= LANES:
+        for c in range(channels):  # without a question for each of them
+            row = to + c * to_next
+            put_zeros(target, row)
+            put_zeros(target, row + length - LANES)
+            copy_vectors(source, start + c * down, target, row + first, count)
+        return
+    for c in range(channels):
+        row = to + c * to_next
+        clear_edges(target, row, first, end, length)
+        copy_row(source, start + c * down, across, target, row + first, count)
+
+
+@inner
+def copy_vectors(source: Any, start: int, target: Any, to: int, count: int) -> None:
+    """Elements side by side, at least LANES: by whole vectors, of which the last may overlap."""
+    for i in range(0, count - LANES, LANES):
+        move(LANES, source, start + i, target, to + i)
+    move(LANES, source, start + count - LANES, target, to + count - LANES)
+
+
+@inner
+def copy_row(source: Any, start: int, step: int, target: Any, to: int, count: int) -> None:
+    """Elements that lie `step` apart, side by side: neighbours by vectors, of which the last may overlap."""
+    if step == 1 and count >= LANES:
+        copy_vectors(source, start, target, to, count)
+    elif step == 1 and count >= HALF:
+        move(HALF, source, start, target, to)
+        move(HALF, source, start + count - HALF, target, to + count - HALF)
+    elif step == 1 and count >= 4:
+        move(4, source, start, target, to)
+        move(4, source, start + count - 4, target, to + count - 4)
+    else:
+        for i in range(count):
+            target[to + i] = read(source, start + i * step)
+
+
+@inner
+def clear_edges(target: Any, row: int, first: int, end: int, length: int) -> None:
+    """Zeros before `first` and from `end` on. What is between will be written over, so that a vector at either end does
+    for narrow edges: a loop over a few elements would become a call of memset."""
+    if length >= LANES and max(first, length - end) <= LANES:
+        put_zeros(target, row)
+        put_zeros(target, row + length - LANES)
+    else:
+        for i in range(first):
+            target[row + i] = 0
+        for i in range(end, length):
+            target[row + i] = 0
+
+
+@intrinsic
+def put_zeros(context: Any, target: Any, at: Any) -> Any:
+    """A vector of zeros."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = ir.VectorType(ir.FloatType(), LANES)
+        place = builder.bitcast(builder.gep(args[0], [args[1]]), kind.as_pointer())
+        builder.store(ir.Constant(kind, [0.0] * LANES), place, align=4)
+        return ctx.get_dummy_value()
+
+    return types.void(target, types.int64), code
+
+
+@intrinsic
+def as_words(context: Any, pointer: Any) -> Any:
+    """The same memory as int64 numbers."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64).as_pointer())
+
+    return types.CPointer(types.int64)(pointer), code
