@@ -17,7 +17,7 @@ from aclnn.base.adopt import to_torch
 from aclnn.base.dtype import BFLOAT16
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import Placement, TensorSpec
-from aclnn.kernels.shared.strides import addresses
+from aclnn.kernels.native.memory import addresses
 from aclnn.runtime import scratch
 from aclnn.runtime.call_key import LISTS, flat
 from aclnn.runtime.executor import VERBOSE, allocator, check_addresses

@@ -10,8 +10,8 @@ from aclnn.kernels.lstm.plan import Plan
 from aclnn.kernels.lstm.time_loop import Sequences, Walk
 from aclnn.kernels.matmul.matrix import Aimed
 from aclnn.kernels.native import abi
+from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.threads import Work, worth
-from aclnn.kernels.shared.strides import address, aligned
 
 PER_THREAD = 32768  # elements of a copy that pay for waking a thread
 

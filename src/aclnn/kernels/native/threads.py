@@ -15,14 +15,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import getpid
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aclnn.base.geometry import Array
 from aclnn.base.once import look_before_fork, once
-from aclnn.kernels.native import pool
+from aclnn.kernels.native import pool, tape
 from aclnn.kernels.native.abi import FIRST_ARGUMENT, HOW_MANY, WHO
 from aclnn.kernels.native.entry import Entry
-from aclnn.kernels.shared.strides import address, aligned
+from aclnn.kernels.native.memory import address, aligned
 
 _NAME = "libgomp.so.1"
 _process = os.getpid()
@@ -109,8 +109,9 @@ class Work:
     ):
         self.threads, self._keep = threads, keep
         self.tensors: Sequence[Array | None] = ()  # that arguments point to for good
+        self._tape = tape.current()
         self.entry, self._omp = entry, runtime() if threads > 1 else None
-        self.block = (ctypes.c_int64 * (FIRST_ARGUMENT + len(arguments)))()
+        self.block: Any = (ctypes.c_int64 * (FIRST_ARGUMENT + len(arguments)))()
         self.address = ctypes.addressof(self.block)
         self.block[0], self.block[1] = items, chunk
         for i, value in enumerate(arguments):
@@ -128,6 +129,10 @@ class Work:
         return threads
 
     def run(self) -> None:
+        if self._tape is not None:
+            team = self.arm()
+            self._tape.launches.append(tape.Launched(self.entry.address, tuple(self.block), self.threads, team))
+            return
         if self.threads == 1:
             self.entry.call(self.address)
             return
@@ -142,7 +147,7 @@ class Work:
             pool.run(self.entry, self.block, self.threads)
 
 
-class Launch:
+class LaunchedRun:
     """A run that is one piece of work, whose first arguments are where tensors lie: all of them, or those at `places`;
     0 for none. The argument `scratch`, if there is one, is where the workspace's first cache line begins."""
 

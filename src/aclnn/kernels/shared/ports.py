@@ -1,4 +1,4 @@
-"""How the tensors of a call get into a program of oneDNN primitives, and out of it."""
+"""How the tensors of a call get to where a kernel reads and writes them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array, contiguous_strides
 from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
+from aclnn.kernels.native.memory import address
 from aclnn.kernels.shared import convert
 from aclnn.kernels.shared.convert import Copy
-from aclnn.kernels.shared.strides import address, merged
+from aclnn.kernels.shared.strides import merged
 
 
 class Port(NamedTuple):
@@ -22,11 +23,11 @@ class Port(NamedTuple):
     copies: tuple[Copy, ...]  # an input's come before the program runs, an output's after; none: used where it lies
 
 
-def entrance(spec: TensorSpec, dtype: DType, rounding: int, threads: int, in_order: bool = False) -> Port:
+def input_port(spec: TensorSpec, dtype: DType, rounding: int, threads: int, in_order: bool = False) -> Port:
     """A port for an input; `in_order` if the program can only read it contiguously."""
     copy = dense(dtype, spec.shape)
     if spec.dtype is dtype and rounding == KEEP and (spec.is_contiguous if in_order else is_dense(spec)):
-        return Port(spec, _steps(spec), ())
+        return Port(spec, _strides(spec), ())
     if rounding == KEEP:
         return Port(spec, copy.strides, (convert.plan(spec, copy, threads),))
     rounded = convert.plan_rounding(rounding, copy, threads)
@@ -35,10 +36,10 @@ def entrance(spec: TensorSpec, dtype: DType, rounding: int, threads: int, in_ord
     return Port(spec, copy.strides, (convert.plan(spec, copy, threads), rounded))
 
 
-def exit_(spec: TensorSpec, dtype: DType, threads: int, in_order: bool = False) -> Port:
+def output_port(spec: TensorSpec, dtype: DType, threads: int, in_order: bool = False) -> Port:
     """A port for an output; `in_order` if the program can only write it contiguously."""
     if spec.dtype is dtype and (spec.is_contiguous if in_order else is_dense(spec)):
-        return Port(spec, _steps(spec), ())
+        return Port(spec, _strides(spec), ())
     made = dense(dtype, spec.shape)
     return Port(spec, made.strides, (convert.plan(made, spec, threads),))
 
@@ -48,7 +49,7 @@ def is_dense(spec: TensorSpec) -> bool:
     return merged(spec.shape, spec.strides)[1] == [[1]]
 
 
-def _steps(spec: TensorSpec) -> tuple[int, ...]:
+def _strides(spec: TensorSpec) -> tuple[int, ...]:
     """The strides, with those of axes of size 1 as if they were contiguous: oneDNN looks at them."""
     usual = contiguous_strides(spec.shape)
     return tuple(u if n == 1 else s for n, s, u in zip(spec.shape, spec.strides, usual, strict=True))
