@@ -33,7 +33,9 @@ OTHER_DOORS = 2  # processes of a quick run for all but given outputs, calls and
 LEFT_OUT = """quick: 0.1 seconds per shape instead of 0.4; five processes for outputs given, calls and a training step, two for
 all other columns. Left out: 16-bit dtypes (but of elu and lstm_cell with outputs given), shares of the limit,
 torch.compile, JAX, growth, memory, golden."""
-UNFINISHED = "unfinished.json"  # beside the folders: when a run began, how it was asked for, and how many processes ended
+UNFINISHED = (
+    "unfinished.json"  # beside the folders: when a run began, how it was asked for, and how many processes ended
+)
 Process = tuple[str, str, str, int, list[str]]  # instruction set, benchmark, column, its number and command
 
 
@@ -75,7 +77,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("benchmarks", nargs="*", default=[], metavar="benchmark", help=", ".join(BENCHMARKS))
     parser.add_argument("--isa", default="", help="avx2, native, or both: avx2,native; none: what there is")
     parser.add_argument("--quick", action="store_true", help="20 minutes for one instruction set")
-    parser.add_argument("--resume", action="store_true", help="go on with the run that was interrupted, as it was asked for")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the run that was interrupted, as it was asked for"
+    )
     parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.4, help="per shape")
     parser.add_argument("--patience", type=float, default=20, help="seconds to wait for a quiet machine, per process")
