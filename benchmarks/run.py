@@ -30,8 +30,8 @@ LIMITS: dict[str, dict[str, str]] = {"native": {}, "avx2": _AVX2 | {"XLA_FLAGS":
 """Everybody is held to the same instructions."""
 QUICK = ["--seconds", "0.1", "--patience", "5", "--columns", "given,fresh,out,torch,c,forward,step,once"]
 OTHER_DOORS = 2  # processes of a quick run for all but given outputs, calls and programs
-LEFT_OUT = """quick: 0.1 seconds per shape instead of 0.4; five processes for outputs given, calls and a training step, two for
-all other columns. Left out: 16-bit dtypes (but of elu and lstm_cell with outputs given), shares of the limit,
+LEFT_OUT = """quick: 0.1 seconds per shape instead of 0.4; five processes for outputs given, calls and a training step,
+two for all other columns. Left out: 16-bit dtypes (but of elu and lstm_cell with outputs given), shares of the limit,
 torch.compile, JAX, growth, memory, golden."""
 UNFINISHED = (
     "unfinished.json"  # beside the folders: when a run began, how it was asked for, and how many processes ended
