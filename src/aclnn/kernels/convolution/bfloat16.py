@@ -11,7 +11,7 @@ A forward convolution is the gradInput of a transposed one, with a bias; and a t
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aclnn.base.dtype import BFLOAT16, FLOAT32, DType, promote
@@ -19,17 +19,9 @@ from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution.call import (
-    INPUTS,
-    OUTPUTS,
-    Window,
-    as_gradient,
-    forward_not_taken,
-    not_taken,
-    wanted,
-    window_of,
-)
+from aclnn.kernels.convolution.call import INPUTS, OUTPUTS, Asked, Window, as_gradient, sides, wanted, window_of
 from aclnn.kernels.native import jit
+from aclnn.kernels.native.sequence import SequenceRun
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.onednn import library as onednn
 from aclnn.kernels.onednn.library import (
@@ -49,11 +41,11 @@ from aclnn.kernels.shared import sums
 from aclnn.kernels.shared.ports import Port, Traffic, entrance, exit_
 from aclnn.kernels.shared.strides import address, aligned
 
-FEW_CHANNELS = 16
+FEW_CHANNELS, FEW_PRODUCTS = 16, 3_000_000  # with which tiles are ahead
 LOOK = ("convert.find_not_finite_bfloat16", "BI")
 LOOKS_PER_THREAD = 1 << 17  # elements to look at that pay for waking a thread
 Dims = tuple[int, ...]
-FORWARD = ("gradOutput", "weight", "bias", "gradInput")  # what the tensors of a convolution forwards are here
+ROLES = {"input": "gradOutput", "output": "gradInput"}  # of the tensors of a convolution forwards
 Given = Mapping[str, Array | None]
 
 
@@ -62,7 +54,8 @@ def is_ahead(call: Call) -> str | None:
 
     With AVX512-BF16 (Zen 4, two threads, 43 shapes) its products of bfloat16 are twice as fast as those of float32:
     0.4 to 0.7 of the time of tiles, backwards and forwards. Where gradInput, or a result forwards, has less than 16
-    channels, tiles take 0.2 to 0.97 of its time.
+    channels, tiles take 0.2 to 0.97 of its time; with 2.7 million products both take the same, with 0.3 million tiles
+    take 0.4 of its time.
     """
     library = onednn.installed()
     if library is None or not library.has_bfloat16 or _dtype(call) is not BFLOAT16:
@@ -71,16 +64,24 @@ def is_ahead(call: Call) -> str | None:
     of_narrow, of_wide = weight.shape[0] // groups, weight.shape[1]
     backwards = "gradOutput" in call.values
     made = of_wide if backwards != call["transposed"] else of_narrow
-    return None if made < FEW_CHANNELS else "oneDNN multiplies bfloat16 twice as fast on this processor"
+    products = call[sides(call)[1]].size * weight.size // weight.shape[0]
+    return (
+        None
+        if made < FEW_CHANNELS or products < FEW_PRODUCTS
+        else "oneDNN multiplies bfloat16 twice as fast on this processor"
+    )
 
 
 def _dtype(call: Call) -> DType:
     return promote(call[n].dtype for n in (*INPUTS, "input") if n in call.values)
 
 
-def _refused(call: Call) -> str | None:
+def refused(call: Call) -> str | None:
+    """Why oneDNN does not compute a call, if it does not."""
     if _dtype(call) is not BFLOAT16:
         return "it takes bfloat16"
+    if "bias" in call.values and call["bias"] is not None and call["transposed"]:
+        return "it adds no bias to a transposed convolution"
     try:
         has_bfloat16 = onednn.library().has_bfloat16
     except onednn.OneDnnError as reason:
@@ -88,49 +89,32 @@ def _refused(call: Call) -> str | None:
     return None if has_bfloat16 else "the processor has no instructions for bfloat16"
 
 
-def backward(call: Call, threads: int, exact: Callable[[Call, int], Prepared]) -> Prepared | Refusal:
-    """The gradients that are wanted; `exact` plans the kernel for runs that meet NaN or Inf."""
-    if (reason := not_taken(call) or _refused(call)) is not None:
-        return Refusal(reason)
+def prepared(asked: Asked, threads: int, exact: Prepared) -> Prepared | Refusal:
+    """The result, or the gradients that are wanted; runs that meet NaN or Inf are for a kernel that is exact."""
+    call, gradient = asked.call, asked.is_gradient
+    roles = asked.names if gradient else tuple(ROLES.get(name, name) for name in asked.names)
     try:
-        planned = Bfloat16Plan(call, None, threads)
-        of_bias = sums.plan(call["gradOutput"], 1, call["gradBias"], threads) if call["outputMask"][2] else None
-        return _prepared(planned, (*INPUTS, *OUTPUTS), exact(call, threads), of_bias)
+        planned = Bfloat16Plan(call if gradient else as_gradient(call), None if gradient else call["bias"], threads)
+        of_bias = (
+            sums.plan(call["gradOutput"], 1, call["gradBias"], threads) if gradient and call["outputMask"][2] else None
+        )
+        size = max(planned.parts().program.arena.size, exact.workspace_size)
     except (onednn.OneDnnError, jit.NoNativeCodeError) as error:
         return Refusal(str(error))
-
-
-def forward(call: Call, threads: int, exact: Callable[[Call, int], Prepared]) -> Prepared | Refusal:
-    """The convolution itself."""
-    if (reason := forward_not_taken(call) or _refused(call)) is not None:
-        return Refusal(reason)
-    if call["bias"] is not None and call["transposed"]:
-        return Refusal("it adds no bias to a transposed convolution")
-    try:
-        planned = Bfloat16Plan(as_gradient(call), call["bias"], threads)
-        return _prepared(planned, FORWARD, exact(call, threads))
-    except (onednn.OneDnnError, jit.NoNativeCodeError) as error:
-        return Refusal(str(error))
-
-
-def _prepared(
-    planned: Bfloat16Plan, names: Sequence[str], exact: Prepared, of_bias: sums.Sums | None = None
-) -> Prepared:
-    """Runs of a plan; those that meet NaN or Inf are for a kernel that is exact."""
 
     def instantiate() -> Run:
         execution, again = Execution(planned), exact.instantiate()
-        add = of_bias.adder() if of_bias else None
+        add = SequenceRun([of_bias.step("gradOutput", "gradBias")], asked.names) if of_bias else None
 
         def run(workspace: Array | None, *tensors: Any) -> None:
-            if not execution.run(workspace, dict(zip(names, tensors, strict=False))):
+            if not execution.run(workspace, dict(zip(roles, tensors, strict=True))):
                 again(workspace, *tensors)
             elif add is not None:
-                add(tensors[0], tensors[-1])
+                add(workspace, *tensors)
 
         return run
 
-    return Prepared(instantiate, max(planned.parts().program.arena.size, exact.workspace_size))
+    return Prepared(instantiate, size)
 
 
 class Tensor(NamedTuple):

@@ -23,7 +23,6 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.native.abi import STAGE_SIZE
 
 LINE_ELEMENTS = 16  # of a cache line: rooms begin with one
-LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
 
 Triple = tuple[int, int, int]
 
@@ -215,17 +214,16 @@ def in_lines(elements: int) -> int:
     return -(-elements // LINE_ELEMENTS) * LINE_ELEMENTS
 
 
-def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, most_positions: int) -> list[int]:
-    """The size of boxes (batch, z, y, x): rows first, as many as fit, evenly; 1 where those inside are not whole."""
+def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, least: int, most: int) -> list[int]:
+    """The size of boxes (batch, z, y, x): rows first, as many as fit, evenly; 1 where those inside are not whole. They
+    have the least positions whatever these take, and never more than the most."""
     box = [1, 1, 1, 1]
 
     def fits(d: int, size: int) -> bool:
         trial = [*box[:d], size, *box[d + 1 :]]
         met = math.prod(axis.met(b) for axis, b in zip(over.axes, trial[1:], strict=True))
         positions = math.prod(trial)
-        return positions <= LEAST_POSITIONS or (
-            channels * trial[0] * met <= most_elements and positions <= most_positions
-        )
+        return positions <= least or (channels * trial[0] * met <= most_elements and positions <= most)
 
     for d in (3, 2, 1, 0):
         low, high = 1, whole[d]
