@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 from aclnn.base.dtype import BFLOAT16, FLOAT32, DType, promote
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP
+from aclnn.base.taps import Window
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution.call import INPUTS, OUTPUTS, Asked, Window, as_gradient, sides, wanted, window_of
+from aclnn.kernels.convolution.call import INPUTS, OUTPUTS, Asked, as_gradient, sides, wanted, window_of
 from aclnn.kernels.native import jit
+from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.sequence import SequenceRun
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.onednn import library as onednn
@@ -38,8 +40,7 @@ from aclnn.kernels.onednn.library import (
 from aclnn.kernels.onednn.program import Buffer, Program, Recent, Session
 from aclnn.kernels.registry import Prepared, Refusal, Run
 from aclnn.kernels.shared import sums
-from aclnn.kernels.shared.ports import Port, Traffic, entrance, exit_
-from aclnn.kernels.shared.strides import address, aligned
+from aclnn.kernels.shared.ports import Port, Traffic, input_port, output_port
 
 FEW_CHANNELS, FEW_PRODUCTS = 16, 3_000_000  # with which tiles are ahead
 LOOK = ("convert.find_not_finite_bfloat16", "BI")
@@ -165,7 +166,7 @@ class Bfloat16Plan:
     def __init__(self, gradient: Call, bias: TensorSpec | None, threads: int):
         self.ports = _ports(gradient, threads)
         if bias is not None:
-            self.ports["bias"] = entrance(bias, FLOAT32, KEEP, threads)
+            self.ports["bias"] = input_port(bias, FLOAT32, KEEP, threads)
         self.problem = self._problem(gradient, bias, threads)
         self.watched = self._watched()
         jit.load(*LOOK)
@@ -206,11 +207,11 @@ class Bfloat16Plan:
 
 def _ports(call: Call, threads: int) -> dict[str, Port]:
     """Ports of everything the wanted gradients need."""
-    ports = {"gradOutput": entrance(call["gradOutput"], BFLOAT16, KEEP, threads)}
+    ports = {"gradOutput": input_port(call["gradOutput"], BFLOAT16, KEEP, threads)}
     for gradient, needed in zip(OUTPUTS, ("weight", "input"), strict=True):
         if gradient in wanted(call):
-            ports[needed] = entrance(call[needed], BFLOAT16, KEEP, threads)
-            ports[gradient] = exit_(call[gradient], BFLOAT16, threads)
+            ports[needed] = input_port(call[needed], BFLOAT16, KEEP, threads)
+            ports[gradient] = output_port(call[gradient], BFLOAT16, threads)
     return ports
 
 

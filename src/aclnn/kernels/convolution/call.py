@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from aclnn.base.dtype import FLOAT32, promote
 from aclnn.base.rounding import KEEP
-from aclnn.base.taps import padding_ends
+from aclnn.base.taps import Window, padding_ends
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.kernels.native import jit
@@ -17,15 +17,6 @@ INPUTS = ("gradOutput", "input", "weight")
 OUTPUTS = ("gradInput", "gradWeight")
 BACKWARD = (*INPUTS, *OUTPUTS, "gradBias")
 FORWARD = ("input", "weight", "bias", "output")
-
-
-class Window(NamedTuple):
-    """How the taps of a convolution move over its wide side, one number per axis."""
-
-    stride: tuple[int, ...]
-    dilation: tuple[int, ...]
-    padding_before: tuple[int, ...]
-    padding_after: tuple[int, ...]
 
 
 class Asked(NamedTuple):

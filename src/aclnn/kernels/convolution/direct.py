@@ -17,11 +17,11 @@ from aclnn.contract.call import Call
 from aclnn.kernels.convolution.call import BACKWARD, Asked, sides
 from aclnn.kernels.convolution.direct_geometry import ROW, Channels, Dims, Memory, Table, Window, why_not
 from aclnn.kernels.native import jit, sequence
+from aclnn.kernels.native.memory import LINE
 from aclnn.kernels.native.sequence import Aim, Step
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.registry import Prepared, Refusal
 from aclnn.kernels.shared import sums
-from aclnn.kernels.shared.strides import LINE
 
 PER_THREAD = 65536  # products that pay for waking a thread
 MOST_SCRATCH = 64 * ROW  # elements of a slot

@@ -7,8 +7,7 @@ from functools import partial
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution import bfloat16, direct, on_tiles
 from aclnn.kernels.convolution.call import BACKWARD, FORWARD, Asked, not_taken, wanted
-from aclnn.kernels.convolution.numpy import convolution_backward_numpy
-from aclnn.kernels.convolution.numpy_forward import convolution_numpy
+from aclnn.kernels.convolution.numpy import convolution_backward_numpy, convolution_numpy
 from aclnn.kernels.native import jit, sequence
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 from aclnn.kernels.shared import sums

@@ -11,7 +11,7 @@ from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution.call import Asked, rounding_of, sides, window_of
-from aclnn.kernels.convolution.tiles import DataPlan, Launch, Numbers, Room, Shape
+from aclnn.kernels.convolution.tiles import DataPlan, Shape
 from aclnn.kernels.convolution.tiles_weight import WeightPlan
 from aclnn.kernels.native import jit, sequence
 from aclnn.kernels.native.sequence import FOUND, Aim, Step
@@ -19,7 +19,8 @@ from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.registry import Prepared
 from aclnn.kernels.shared import sums
 from aclnn.kernels.shared.arena import Arena
-from aclnn.kernels.shared.ports import entrance
+from aclnn.kernels.shared.launch import Launch, Numbers, Room
+from aclnn.kernels.shared.ports import input_port
 
 MOST_PASSES = 1024  # each is a launch of its own
 MOST_TERMS = 400_000  # of a sum over channels and taps: its blocks are added one after the other
@@ -128,7 +129,7 @@ class TilesPlan:
         """Brings a tensor as dense float32; a second copy, a rounding, works in place."""
         spec: TensorSpec = self._call[name]
         place, source = self.arena.reserve(4 * spec.size), name
-        for copy in entrance(spec, FLOAT32, rounding, self._threads, in_order=True).copies:
+        for copy in input_port(spec, FLOAT32, rounding, self._threads, in_order=True).copies:
             self._entering.append(Step(copy.work, (Aim(0, self._met(source)), Aim(1, place))))
             self._copies[name] = place
 

@@ -12,9 +12,10 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import FIRST_ARGUMENT, MOST_PLACES
+from aclnn.kernels.native.memory import address, aligned
+from aclnn.kernels.native.tape import Finding, current
 from aclnn.kernels.native.threads import Work, forked, runtime
 from aclnn.kernels.registry import Prepared, Run
-from aclnn.kernels.shared.strides import address, aligned
 
 FOUND = "found"  # the operand that says whether a run must be made by another kernel: an int64, 0 at first
 KERNEL = ("sequence.run", "F" * MOST_PLACES + "I")
@@ -42,7 +43,7 @@ def prepared(
     """Steps on tensors in the order of their names, in so many bytes of workspace; `otherwise` gives the run for what
     they find. Raises NoNativeCodeError."""
     jit.load(*KERNEL)
-    return Prepared(lambda: SequenceRun(steps, names, None if otherwise is None else otherwise()), size)
+    return Prepared(lambda: SequenceRun(steps, names, None if otherwise is None else otherwise()), size, True)
 
 
 class SequenceRun:
@@ -53,17 +54,18 @@ class SequenceRun:
         places = [0, *(i for i, name in enumerate(names, 1) if name in used)]
         assert len(places) <= MOST_PLACES
         self._pick = itemgetter(*places, *[0] * (MOST_PLACES - len(places)))
-        self._found, self._otherwise = ctypes.c_int64(), otherwise
+        self._found, self._otherwise = Finding(), otherwise
         which = {names[place - 1]: i for i, place in enumerate(places) if place} | {FOUND: MOST_PLACES}
         self._aims = [[_place(aim, which) for aim in step.aims] for step in steps]
         self._works = [step.work() for step in steps]
         self._alone = all(work.threads == 1 for work in self._works)
-        self._function = self._as_function() if self._alone or runtime() is not None else None
+        one_call = current() is None and (self._alone or runtime() is not None)
+        self._function = self._as_function() if one_call else None
 
     def _as_function(self) -> Callable[..., object] | None:
         """All steps as one native call; None where nobody knows how an array lies in memory."""
         omp = runtime()
-        table = [ctypes.addressof(self._found), 0 if omp is None else omp.parallel_address, len(self._works)]
+        table = [self._found.address, 0 if omp is None else omp.parallel_address, len(self._works)]
         for work, aims in zip(self._works, self._aims, strict=True):
             table += [work.entry.address, work.address, work.arm(), len(aims), *(n for aim in aims for n in aim)]
         numbers = (ctypes.c_int64 * len(table))(*table)
@@ -77,19 +79,19 @@ class SequenceRun:
             self._function(None, *arrays)
         else:
             self._run_one_by_one(arrays)
-        if self._found.value and self._otherwise is not None:
+        if self._found and self._otherwise is not None:
             self._otherwise(workspace, *tensors)
 
     def _run_one_by_one(self, arrays: Sequence[Array]) -> None:
-        """The same from Python, for threads of our own and after a fork."""
+        """The same from Python, for threads of our own, after a fork, and where launches are recorded."""
         base, *others = map(address, arrays)
-        places = [aligned(base), *others, ctypes.addressof(self._found)]
-        self._found.value = 0
+        places = [aligned(base), *others, self._found.address]
+        self._found.clear()
         for work, aims in zip(self._works, self._aims, strict=True):
             for slot, place, start in aims:
                 work.block[slot] = places[place] + start
             work.run()
-            if self._found.value:
+            if self._found:
                 return
 
 

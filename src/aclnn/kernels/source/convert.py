@@ -19,13 +19,13 @@ def dense(lo: int, hi: int, source: Any, target: Any) -> None:
         write(target, i, read(source, i))
 
 
-def strided(lo: int, hi: int, source: Any, target: Any, rank: int, sizes: Any, steps: Any) -> None:
-    """Items are rows; steps of the target, then of the source."""
+def strided(lo: int, hi: int, source: Any, target: Any, rank: int, sizes: Any, strides: Any) -> None:
+    """Items are rows; strides of the target, then of the source."""
     use_widest_vectors()
     last = rank - 1
-    to_step, from_step = steps[last], steps[rank + last]
+    to_step, from_step = strides[last], strides[rank + last]
     for row in range(lo, hi):
-        to, start = row_start(row, rank, sizes, steps, 0), row_start(row, rank, sizes, steps, rank)
+        to, start = row_start(row, rank, sizes, strides, 0), row_start(row, rank, sizes, strides, rank)
         for i in range(sizes[last]):
             write(target, to + i * to_step, read(source, start + i * from_step))
 

@@ -20,7 +20,7 @@ from aclnn.kernels.onednn import library as onednn
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
 from tests.harness import assert_sound, bits, call
-from tests.kernels.convolutions import SPECIAL, served, shapes
+from tests.kernels.convolution.convolutions import SPECIAL, served, shapes
 from tests.ops import test_convolution_forward
 from tests.strategies import strided
 
