@@ -13,7 +13,7 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels.conv_tbc.numpy import conv_tbc_backward_numpy, conv_tbc_numpy
 from aclnn.kernels.convolution import bfloat16, fast
-from aclnn.kernels.convolution.call import FORWARD, Asked
+from aclnn.kernels.convolution.call import FORWARD, AskedConvolution
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 
 BACKWARD = ("gradOutput", "input", "weight", "bias", "gradInput", "gradWeight", "gradBias")
@@ -35,11 +35,11 @@ def conv_tbc_onednn(call: Call, threads: int) -> Prepared | Refusal:
     return fast.onednn(_asked(call), threads)
 
 
-def _asked(call: Call) -> Asked:
+def _asked(call: Call) -> AskedConvolution:
     """The same tensors, seen as pictures: they begin where they did."""
     if "output" in call.values:
-        return Asked(_as_forward(call), FORWARD, partial(conv_tbc_numpy, call))
-    return Asked(_as_gradient(call), BACKWARD, partial(conv_tbc_backward_numpy, call))
+        return AskedConvolution(_as_forward(call), FORWARD, partial(conv_tbc_numpy, call))
+    return AskedConvolution(_as_gradient(call), BACKWARD, partial(conv_tbc_backward_numpy, call))
 
 
 def _is_row(call: Call) -> bool:

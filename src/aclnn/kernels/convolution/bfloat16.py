@@ -20,7 +20,7 @@ from aclnn.base.rounding import KEEP
 from aclnn.base.taps import Window
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution.call import INPUTS, OUTPUTS, Asked, as_gradient, sides, wanted, window_of
+from aclnn.kernels.convolution.call import INPUTS, OUTPUTS, AskedConvolution, as_gradient, sides, wanted, window_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.sequence import SequenceRun
@@ -90,7 +90,7 @@ def refused(call: Call) -> str | None:
     return None if has_bfloat16 else "the processor has no instructions for bfloat16"
 
 
-def prepared(asked: Asked, threads: int, exact: Prepared) -> Prepared | Refusal:
+def prepared(asked: AskedConvolution, threads: int, exact: Prepared) -> Prepared | Refusal:
     """The result, or the gradients that are wanted; runs that meet NaN or Inf are for a kernel that is exact."""
     call, gradient = asked.call, asked.is_gradient
     roles = asked.names if gradient else tuple(ROLES.get(name, name) for name in asked.names)
@@ -104,7 +104,7 @@ def prepared(asked: Asked, threads: int, exact: Prepared) -> Prepared | Refusal:
         return Refusal(str(error))
 
     def instantiate() -> Run:
-        execution, again = Execution(planned), exact.instantiate()
+        execution, again = Bfloat16Execution(planned), exact.instantiate()
         add = SequenceRun([of_bias.step("gradOutput", "gradBias")], asked.names) if of_bias else None
 
         def run(workspace: Array | None, *tensors: Any) -> None:
@@ -118,7 +118,7 @@ def prepared(asked: Asked, threads: int, exact: Prepared) -> Prepared | Refusal:
     return Prepared(instantiate, size)
 
 
-class Tensor(NamedTuple):
+class Bfloat16Tensor(NamedTuple):
     """A tensor as the program meets it: in the caller's memory, or dense in the workspace where a copy goes."""
 
     dims: Dims
@@ -130,16 +130,16 @@ class Tensor(NamedTuple):
         return onednn.strided(self.dtype, self.dims, self.strides)
 
 
-class Problem(NamedTuple):
+class Bfloat16Problem(NamedTuple):
     """Everything a program depends on. `wide` and `narrow` are the tensors before and after the plain convolution:
     input and gradOutput, or gradOutput and input where it is transposed."""
 
-    wide: Tensor
-    narrow: Tensor
-    weight: Tensor
-    grad_input: Tensor | None
-    grad_weight: Tensor | None
-    bias: Tensor | None  # added to gradInput, which is a convolution forwards
+    wide: Bfloat16Tensor
+    narrow: Bfloat16Tensor
+    weight: Bfloat16Tensor
+    grad_input: Bfloat16Tensor | None
+    grad_weight: Bfloat16Tensor | None
+    bias: Bfloat16Tensor | None  # added to gradInput, which is a convolution forwards
     window: Window
     transposed: bool
     threads: int
@@ -182,17 +182,17 @@ class Bfloat16Plan:
     def parts(self) -> Parts:
         return programs.get(self.problem, lambda: _build(self.problem))
 
-    def _problem(self, call: Call, bias: TensorSpec | None, threads: int) -> Problem:
-        def tensor(name: str, groups: int = 1, dtype: DType = BFLOAT16) -> Tensor:
+    def _problem(self, call: Call, bias: TensorSpec | None, threads: int) -> Bfloat16Problem:
+        def tensor(name: str, groups: int = 1, dtype: DType = BFLOAT16) -> Bfloat16Tensor:
             port = self.ports.get(name)
             spec = bias if name == "bias" and bias is not None else call[name]
             dims, strides = _grouped(spec.shape, port.strides if port is not None else spec.strides, groups)
-            return Tensor(dims, strides, dtype, port is None or not port.copies)
+            return Bfloat16Tensor(dims, strides, dtype, port is None or not port.copies)
 
         wide, narrow = tensor("input"), tensor("gradOutput")
         if call["transposed"]:
             wide, narrow = narrow, wide
-        return Problem(
+        return Bfloat16Problem(
             wide,
             narrow,
             tensor("weight", call["groups"]),
@@ -223,7 +223,7 @@ def _grouped(dims: Dims, strides: Dims, groups: int) -> tuple[Dims, Dims]:
     return (groups, channels, *dims[1:]), (strides[0] * channels, *strides)
 
 
-def _build(problem: Problem) -> Parts:
+def _build(problem: Bfloat16Problem) -> Parts:
     with onednn.library().limits.held_at(problem.threads):
         program, convolution = Program(problem.threads), problem.convolution()
         wide, narrow, weight = (_enter(program, t) for t in (problem.wide, problem.narrow, problem.weight))
@@ -240,11 +240,13 @@ def _build(problem: Problem) -> Parts:
     return Parts(program, buffers)
 
 
-def _enter(program: Program, tensor: Tensor) -> Buffer:
+def _enter(program: Program, tensor: Bfloat16Tensor) -> Buffer:
     return program.tensor(tensor.layout()) if tensor.outside else program.scratch(tensor.layout())
 
 
-def _add_data(program: Program, problem: Problem, convolution: Convolution, buffers: dict[str, Buffer]) -> Buffer:
+def _add_data(
+    program: Program, problem: Bfloat16Problem, convolution: Convolution, buffers: dict[str, Buffer]
+) -> Buffer:
     """gradInput. Returns gradOutput as it was laid out, for gradWeight to use."""
     primitive = convolution.forward if problem.transposed else convolution.backward_data
     source, target = (SRC, DST) if problem.transposed else (DIFF_DST, DIFF_SRC)
@@ -258,7 +260,11 @@ def _add_data(program: Program, problem: Problem, convolution: Convolution, buff
 
 
 def _add_weights(
-    program: Program, problem: Problem, primitive: Primitive, buffers: dict[str, Buffer], laid_out: Buffer | None
+    program: Program,
+    problem: Bfloat16Problem,
+    primitive: Primitive,
+    buffers: dict[str, Buffer],
+    laid_out: Buffer | None,
 ) -> None:
     given = buffers["gradOutput"]
     of_given, of_input = (SRC, DIFF_DST) if problem.transposed else (DIFF_DST, SRC)
@@ -283,7 +289,7 @@ def _finish(program: Program, primitive: Primitive, given: dict[int, Buffer], wh
     program.release(made)
 
 
-class Execution:
+class Bfloat16Execution:
     """What one executor needs to run: memory objects, and launches.
 
     oneDNN multiplies padding, and what fills its vectors, as if it were zeros, and 0·NaN and 0·Inf are NaN. So a result

@@ -151,7 +151,7 @@ def passes(per_axis: Sequence[Sequence[Axis]], sizes: Sequence[int]) -> list[Pas
     return [Pass((z, y, x)), *found]
 
 
-class Tensor(NamedTuple):
+class Picture(NamedTuple):
     """A tensor of (batch, channels, three axes): sizes and strides."""
 
     batch: int
@@ -160,12 +160,12 @@ class Tensor(NamedTuple):
     steps: tuple[int, int, int, int, int]
 
 
-def as_five(spec: TensorSpec) -> Tensor:
+def as_five(spec: TensorSpec) -> Picture:
     (batch, channels, *sizes), (n, c, *steps) = spec.shape, spec.strides
     gap = 3 - len(sizes)
     z, y, x = (1,) * gap + tuple(sizes)
     dz, dy, dx = (0,) * gap + tuple(steps)
-    return Tensor(batch, channels, (z, y, x), (n, c, dz, dy, dx))
+    return Picture(batch, channels, (z, y, x), (n, c, dz, dy, dx))
 
 
 class Laid(NamedTuple):
@@ -176,7 +176,7 @@ class Laid(NamedTuple):
     room: int  # elements that a copied box takes
 
 
-def lay_out(picture: Tensor, channels: int, over: Pass, box: Sequence[int], copied: bool) -> Laid:
+def lay_out(picture: Picture, channels: int, over: Pass, box: Sequence[int], copied: bool) -> Laid:
     """The table for source.staging; who copies has yet to say how."""
     axes = over.axes
     laid = _copied_steps(picture, channels, over, box) if copied else picture.steps
@@ -191,7 +191,7 @@ def lay_out(picture: Tensor, channels: int, over: Pass, box: Sequence[int], copi
     return Laid(table, rows, in_lines(box[0] * laid[0]) if copied else 0)
 
 
-def _copied_steps(picture: Tensor, channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
+def _copied_steps(picture: Picture, channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
     """Strides of a copied box: channels last if they lie side by side in the picture and fill a cache line, else before
     the axes."""
     z, y, x = (axis.met(b) for axis, b in zip(over.axes, box[1:], strict=True))

@@ -19,7 +19,7 @@ BACKWARD = (*INPUTS, *OUTPUTS, "gradBias")
 FORWARD = ("input", "weight", "bias", "output")
 
 
-class Asked(NamedTuple):
+class AskedConvolution(NamedTuple):
     """A convolution that is asked for: by itself, or by an operator that is one seen otherwise."""
 
     call: Call

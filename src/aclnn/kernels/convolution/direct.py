@@ -14,8 +14,8 @@ from aclnn.base.dtype import FLOAT32, promote
 from aclnn.base.rounding import KEEP, USE_FP16
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution.call import BACKWARD, Asked, sides
-from aclnn.kernels.convolution.direct_geometry import ROW, Channels, Dims, Memory, Table, Window, why_not
+from aclnn.kernels.convolution.call import BACKWARD, AskedConvolution, sides
+from aclnn.kernels.convolution.direct_geometry import ROW, Channels, Dims, DirectWindow, Memory, Table, why_not
 from aclnn.kernels.native import jit, sequence
 from aclnn.kernels.native.memory import LINE
 from aclnn.kernels.native.sequence import Aim, Step
@@ -32,10 +32,10 @@ class RefusedError(Exception):
     """Why a call is not for these kernels."""
 
 
-class Problem(NamedTuple):
+class DirectProblem(NamedTuple):
     """The plain convolution behind a call: its wide and its narrow tensor, and its weight."""
 
-    window: Window
+    window: DirectWindow
     wide: TensorSpec
     narrow: TensorSpec
     weight: TensorSpec
@@ -81,7 +81,7 @@ class Task(NamedTuple):
     size: int = 0
 
 
-def _passage(problem: Problem, gathers: bool, names: tuple[str, str, str | None, str], call: Call) -> Task:
+def _passage(problem: DirectProblem, gathers: bool, names: tuple[str, str, str | None, str], call: Call) -> Task:
     """target = Σ weight·source + bias."""
     source, weight, target = (call[name] for name in (names[0], names[1], names[3]))
     bias = None if names[2] is None else call[names[2]]
@@ -96,7 +96,7 @@ def _passage(problem: Problem, gathers: bool, names: tuple[str, str, str | None,
     )
 
 
-def _weight_sums(problem: Problem, narrow: str, wide: str, target: TensorSpec) -> Task:
+def _weight_sums(problem: DirectProblem, narrow: str, wide: str, target: TensorSpec) -> Task:
     """gradWeight: sums of parts, then of these."""
     table = problem.table(True, problem.wide, problem.narrow, target, of_sums=True)
     kinds, slots, groups = jit.letters(problem.narrow.dtype, problem.wide.dtype), problem.slots, problem.groups
@@ -114,15 +114,15 @@ def _weight_sums(problem: Problem, narrow: str, wide: str, target: TensorSpec) -
     return Task(steps, parts + 4 * groups * table.parts * table.width)
 
 
-def _problem(call: Call, threads: int) -> Problem:
+def _problem(call: Call, threads: int) -> DirectProblem:
     wide, narrow = sides(call)
     seen = promote(call[name].dtype for name in ("gradOutput", "input", "weight") if name in call.values)
     rounding = call["cubeMathType"] if seen is FLOAT32 else KEEP
     if rounding == USE_FP16:
         raise RefusedError(f"it does not round to float16 first, as cubeMathType {USE_FP16} asks")
     sizes = (call[name].shape[2:] for name in (wide, narrow, "weight"))
-    window = Window._make((*sizes, call["stride"], call["padding"], call["dilation"]))
-    return Problem(window, call[wide], call[narrow], call["weight"], call["groups"], rounding != KEEP, threads)
+    window = DirectWindow._make((*sizes, call["stride"], call["padding"], call["dilation"]))
+    return DirectProblem(window, call[wide], call[narrow], call["weight"], call["groups"], rounding != KEEP, threads)
 
 
 def _check(call: Call, pictures: list[str], others: list[str]) -> None:
@@ -141,7 +141,7 @@ def _check(call: Call, pictures: list[str], others: list[str]) -> None:
             raise RefusedError(f"the columns of {name} lie {step} elements apart")
 
 
-def prepared(asked: Asked, threads: int) -> Prepared | Refusal:
+def prepared(asked: AskedConvolution, threads: int) -> Prepared | Refusal:
     """The result, or the gradients that are wanted."""
     try:
         tasks = (_backward_tasks if asked.is_gradient else _forward_tasks)(asked.call, threads)

@@ -6,14 +6,14 @@ from functools import partial
 
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution import bfloat16, direct, on_tiles
-from aclnn.kernels.convolution.call import BACKWARD, FORWARD, Asked, not_taken, wanted
+from aclnn.kernels.convolution.call import BACKWARD, FORWARD, AskedConvolution, not_taken, wanted
 from aclnn.kernels.convolution.numpy import convolution_backward_numpy, convolution_numpy
 from aclnn.kernels.native import jit, sequence
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 from aclnn.kernels.shared import sums
 
 
-def tiles(asked: Asked, threads: int) -> Prepared | Refusal:
+def tiles(asked: AskedConvolution, threads: int) -> Prepared | Refusal:
     if (reason := not_taken(asked.call) or on_tiles.too_far(asked.call)) is not None:
         return Refusal(reason)
     try:
@@ -22,7 +22,7 @@ def tiles(asked: Asked, threads: int) -> Prepared | Refusal:
         return Refusal(str(error))
 
 
-def onednn(asked: Asked, threads: int) -> Prepared | Refusal:
+def onednn(asked: AskedConvolution, threads: int) -> Prepared | Refusal:
     """With tiles, or what they refuse for, beside it: for runs that meet NaN or Inf."""
     if (reason := not_taken(asked.call) or bfloat16.refused(asked.call)) is not None:
         return Refusal(reason)
@@ -34,10 +34,10 @@ def gives_way(call: Call) -> str | None:
     return bfloat16.is_ahead(call)
 
 
-def _asked(call: Call) -> Asked:
+def _asked(call: Call) -> AskedConvolution:
     if "gradOutput" in call.values:
-        return Asked(call, BACKWARD, partial(convolution_backward_numpy, call))
-    return Asked(call, FORWARD, partial(convolution_numpy, call))
+        return AskedConvolution(call, BACKWARD, partial(convolution_backward_numpy, call))
+    return AskedConvolution(call, FORWARD, partial(convolution_numpy, call))
 
 
 @kernel("aclnnConvolutionBackward", "direct", engine="fast")

@@ -10,7 +10,7 @@ from aclnn.base.dtype import FLOAT32
 from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution.call import Asked, rounding_of, sides, window_of
+from aclnn.kernels.convolution.call import AskedConvolution, rounding_of, sides, window_of
 from aclnn.kernels.convolution.tiles import DataPlan, Shape
 from aclnn.kernels.convolution.tiles_weight import WeightPlan
 from aclnn.kernels.native import jit, sequence
@@ -48,7 +48,7 @@ def too_far(call: Call) -> str | None:
     return f"{positions} positions are more than {MOST_POSITIONS}" if positions > MOST_POSITIONS else None
 
 
-def prepared(asked: Asked, threads: int) -> Prepared:
+def prepared(asked: AskedConvolution, threads: int) -> Prepared:
     """The result, or the gradients that are wanted. Raises NoNativeCodeError."""
     plan = TilesPlan(asked.call, threads)
     if asked.is_gradient:
