@@ -1,4 +1,4 @@
-"""`python -m tests.emulated arm`: test_tiny, the example cases and a core of the kernel tests on an emulated machine.
+"""`python -m tests.emulated arm`: test_tiny, example cases, a core of the kernel tests and the wheel, emulated.
 
 The first run fetches what it needs and compiles every kernel under emulation; both are kept in build/emulated.
 `--setup` only fetches, and prints the Python that is emulated, to try things by hand.
@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from tests.emulated.machines import BUILD, MACHINES, ROOT, Machine, python_of
+from tests.emulated.wheel import install_and_try
 
 CORE = (
     *("source/test_elements", "native/test_entry", "native/test_floating", "native/test_pool", "matmul/test_matrix"),
@@ -52,17 +53,23 @@ def _tests_and_cases(machine: Machine, python: Path) -> int:
         "the example cases": ["-c", _COMMAND, "run", "examples/cases.csv", "--check", "-o", str(out)],
         "the core of the kernel tests": [*tests, *core],
     }
-    codes = [_timed(machine, name, python, command) for name, command in steps.items()]
+
+    def run(name: str, command: list[str], where: Path) -> int:
+        return _timed(machine, name, command, where)
+
+    codes = [run(name, [str(python), *command], ROOT) for name, command in steps.items()]
+    if machine.foreign:  # the others' wheel is that of this machine, and tests/meta/test_packaging.py installs it
+        codes.append(install_and_try(machine, run))
     return max(*codes, _engines(machine, out / "results.csv"))
 
 
-def _timed(machine: Machine, name: str, python: Path, command: list[str]) -> int:
+def _timed(machine: Machine, name: str, command: list[str], where: Path) -> int:
     """Runs a command in an environment in which no program of this machine is taken for one of the other."""
     began = time.monotonic()
     names = ("HOME", "LANG", "COLUMNS", "TERM", "TMPDIR")
     environment = {key: os.environ[key] for key in names if key in os.environ}
-    environment |= {"ACLNN_CACHE_DIR": str(BUILD / machine.name / "cache"), "PATH": str(python.parent)}
-    code = subprocess.run([str(python), *command], cwd=ROOT, env=environment).returncode
+    environment |= {"ACLNN_CACHE_DIR": str(BUILD / machine.name / "cache"), "PATH": str(Path(command[0]).parent)}
+    code = subprocess.run(command, cwd=where, env=environment).returncode
     print(f"{machine.name}: {name}: code {code}, {time.monotonic() - began:.0f} s", flush=True)
     return code
 

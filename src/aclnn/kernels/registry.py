@@ -33,6 +33,7 @@ class Prepared:
 
     instantiate: Callable[[], Run]
     workspace_size: int = 0
+    is_launches: bool = False  # a run does nothing but launch native code: it looks at no element of a tensor
 
 
 class Kernel(NamedTuple):

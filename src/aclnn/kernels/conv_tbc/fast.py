@@ -68,7 +68,7 @@ def _backward(call: Call, threads: int, prepare: Prepare) -> Prepared | Refusal:
 
         return run
 
-    return Prepared(instantiate, plan.workspace_size)
+    return Prepared(instantiate, plan.workspace_size, plan.is_launches)
 
 
 def _forward(call: Call, threads: int, prepare: Prepare) -> Prepared | Refusal:
@@ -84,7 +84,7 @@ def _forward(call: Call, threads: int, prepare: Prepare) -> Prepared | Refusal:
 
         return run
 
-    return Prepared(instantiate, plan.workspace_size)
+    return Prepared(instantiate, plan.workspace_size, plan.is_launches)
 
 
 def _is_row(call: Call) -> bool:

@@ -211,7 +211,7 @@ def _prepared(tasks: list[Any], names: tuple[str, ...]) -> Prepared:
         return run
 
     size = max(task.size for task in tasks)
-    return Prepared(instantiate, size + LINE if size else 0)
+    return Prepared(instantiate, size + LINE if size else 0, is_launches=True)
 
 
 BACKWARD = ("gradOutput", "input", "weight", "gradInput", "gradWeight", "gradBias")

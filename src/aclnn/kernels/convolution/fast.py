@@ -63,4 +63,4 @@ def convolution_bias_fast(call: Call, threads: int) -> Prepared | Refusal:
 
         return run
 
-    return Prepared(instantiate)
+    return Prepared(instantiate, is_launches=True)

@@ -40,7 +40,7 @@ def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     def work() -> Work:
         return Work(entry, loop.items, loop.chunk, arguments, team, loop.kept)
 
-    return Prepared(lambda: LaunchedRun(work))
+    return Prepared(lambda: LaunchedRun(work), is_launches=True)
 
 
 @kernel("aclnnElu", "numba", engine="fast")
@@ -71,7 +71,7 @@ def _forward(
     def work() -> Work:
         return Work(entry, loop.items, loop.chunk, arguments, team, loop.kept)
 
-    return Prepared(lambda: LaunchedRun(work, places))
+    return Prepared(lambda: LaunchedRun(work, places), is_launches=True)
 
 
 class Loop(NamedTuple):

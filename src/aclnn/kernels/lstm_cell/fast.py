@@ -54,7 +54,7 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
         return Work(entry, hidden, COLUMNS, arguments, team, table)
 
     places = range(8) if None in (*specs, bias) else None
-    return Prepared(lambda: LaunchedRun(work, places, COUNTERS if levels else None), counters)
+    return Prepared(lambda: LaunchedRun(work, places, COUNTERS if levels else None), counters, is_launches=True)
 
 
 @kernel("aclnnThnnFusedLstmCell", "numba", engine="fast")
@@ -77,7 +77,7 @@ def thnn_fused_lstm_cell_fast(call: Call, threads: int) -> Prepared | Refusal:
     def work() -> Work:
         return Work(entry, batch, 1, arguments, team, table)
 
-    return Prepared(lambda: LaunchedRun(work, range(8) if None in specs else None))
+    return Prepared(lambda: LaunchedRun(work, range(8) if None in specs else None), is_launches=True)
 
 
 def _column_stride(spec: TensorSpec | None) -> int:

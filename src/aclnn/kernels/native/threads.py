@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from aclnn.base.geometry import Array
 from aclnn.base.once import look_before_fork, once
-from aclnn.kernels.native import pool
+from aclnn.kernels.native import pool, tape
 from aclnn.kernels.native.abi import FIRST_ARGUMENT, HOW_MANY, WHO
 from aclnn.kernels.native.entry import Entry
 from aclnn.kernels.native.memory import address, aligned
@@ -108,6 +108,7 @@ class Work:
     ):
         self.threads, self._keep = threads, keep
         self.tensors: Sequence[Array | None] = ()  # that arguments point to for good
+        self._tape = tape.current()
         self.entry = entry
         self.block = (ctypes.c_int64 * (FIRST_ARGUMENT + len(arguments)))()
         self.address = ctypes.addressof(self.block)
@@ -127,6 +128,10 @@ class Work:
         return threads
 
     def run(self) -> None:
+        if self._tape is not None:
+            team = self.arm()
+            self._tape.launches.append(tape.Launched(self.entry.address, tuple(self.block), self.threads, team))
+            return
         if self.threads == 1:
             self.entry.call(self.address)
             return
