@@ -117,7 +117,7 @@ class Execution:
 
     def __init__(self, plan: Plan, inputs: Sequence[str], threads: int):
         self._traffic = Traffic(plan.ports, plan.offsets)
-        self._inputs = [name for name in inputs if name in plan.ports]
+        self._copied = [name for name in inputs if name in plan.ports and plan.ports[name].copies]
         self._found = Finding()
         self._packing, self._launches = (
             [(launch, launch.work(plan.numbers)) for launch in launches] for launches in (plan.packing, plan.launches)
@@ -132,7 +132,7 @@ class Execution:
         """Computes the outputs among the given tensors; False if another kernel must, and they are worth nothing."""
         base = 0 if workspace is None else aligned(address(workspace))
         places = self._traffic.places(given, base)
-        for name in self._inputs:
+        for name in self._copied:
             self._traffic.bring(name, given[name], places)
         self._found.clear()
         places[FOUND] = self._found.address

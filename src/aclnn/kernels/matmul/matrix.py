@@ -30,7 +30,7 @@ class Aimed:
 
     def run(self, places: Mapping[str, int], workspace: int) -> None:
         """Operands by name; a workspace begins a cache line."""
-        self.aim(places, workspace)
+        self._launch.aim(self.work, places, workspace)
         self.work.run()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.kernels.native import jit
+from aclnn.kernels.native.abi import FIRST_ARGUMENT
 from aclnn.kernels.native.entry import Entry
 from aclnn.kernels.native.memory import address
 from aclnn.kernels.native.threads import Work
@@ -48,9 +50,12 @@ class Launch(NamedTuple):
 
     def aim(self, work: Work, places: Mapping[str, int], base: int) -> None:
         """Points its work to tensors by name, and to a workspace that begins at `base`."""
-        for i, operand in enumerate(self.operands):
-            where = base + operand if isinstance(operand, int) else 0 if operand is None else places[operand]
-            work.point(i, where + self.starts[i] if self.starts else where)
+        where = []
+        for name in self.operands:
+            where.append(base + name if isinstance(name, int) else 0 if name is None else places[name])
+        if self.starts:
+            where = list(map(operator.add, where, self.starts))
+        work.block[FIRST_ARGUMENT : FIRST_ARGUMENT + len(where)] = where
 
 
 class Room(NamedTuple):

@@ -59,19 +59,21 @@ class Traffic:
     """The copies of one executor. `offsets` says where in the workspace a port's copy goes."""
 
     def __init__(self, ports: Mapping[str, Port], offsets: Mapping[str, int | None]):
-        self._ports, self._offsets = ports, offsets
+        self._ports = ports
+        self._offsets = [(name, offsets[name] or 0) for name, port in ports.items() if port.copies]
+        self._where_they_lie = [name for name, port in ports.items() if not port.copies]
         self._works = {name: [copy.work() for copy in port.copies] for name, port in ports.items()}
 
     def places(self, arrays: Mapping[str, Array | None], workspace: int) -> dict[str, int]:
         """Where the program meets every tensor."""
-        return {name: self._place(name, arrays[name], workspace) for name in self._ports}
-
-    def _place(self, name: str, array: Array | None, workspace: int) -> int:
-        assert array is not None
-        port, where = self._ports[name], address(array)
-        if not port.copies:
-            return where
-        return workspace + (self._offsets[name] or 0)
+        found = {}
+        for name, offset in self._offsets:
+            found[name] = workspace + offset
+        for name in self._where_they_lie:
+            array = arrays[name]
+            assert array is not None
+            found[name] = address(array)
+        return found
 
     def bring(self, name: str, array: Array | None, places: Mapping[str, int]) -> None:
         """Copies an input to its place."""
