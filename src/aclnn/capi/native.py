@@ -15,10 +15,10 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from aclnn.base.status import AclnnError
+from aclnn.kernels.native.memory import aligned
 from aclnn.kernels.native.tape import Launched, Tape, recording
 from aclnn.kernels.native.threads import runtime
 from aclnn.kernels.registry import Run
-from aclnn.kernels.shared.strides import aligned
 from aclnn.runtime.executor import VERBOSE
 from aclnn.runtime.plan import Plan
 

@@ -100,7 +100,7 @@ def _quiet(run: Run) -> Run:
 
 def kernels_of(op_name: str, family: str) -> tuple[Kernel, ...]:
     """The kernels of an operator, the fast ones first; importing its family's modules registers them."""
-    for module in ("fast", "fast_forward", "numpy", "numpy_forward"):
+    for module in ("fast", "fast_forward", "numpy"):
         if find_spec(f"aclnn.kernels.{family}.{module}") is not None:
             import_module(f"aclnn.kernels.{family}.{module}")
     return tuple(sorted(_KERNELS.get(op_name, ()), key=lambda k: k.engine != "fast"))

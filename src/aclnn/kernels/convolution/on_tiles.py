@@ -12,16 +12,17 @@ from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution.call import too_small, window_of
-from aclnn.kernels.convolution.tiles import FOUND, DataPlan, Launch, Numbers, Room, Shape
+from aclnn.kernels.convolution.tiles import FOUND, DataPlan, Shape
 from aclnn.kernels.convolution.tiles_weight import WeightPlan
 from aclnn.kernels.native import jit
+from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.tape import Finding
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.registry import Prepared, Run
 from aclnn.kernels.shared import sums
 from aclnn.kernels.shared.arena import Arena
-from aclnn.kernels.shared.ports import Port, Traffic, entrance
-from aclnn.kernels.shared.strides import address, aligned
+from aclnn.kernels.shared.launch import Launch, Numbers, Room
+from aclnn.kernels.shared.ports import Port, Traffic, input_port
 
 MOST_PASSES = 1024  # each is a launch of its own
 MOST_TERMS = 400_000  # of a sum over channels and taps: its blocks are added one after the other
@@ -85,7 +86,7 @@ class Plan:
 
     def _copy(self, name: str, rounding: int) -> None:
         spec: TensorSpec = self._call[name]
-        self.ports[name] = entrance(spec, FLOAT32, rounding, self._threads, in_order=True)
+        self.ports[name] = input_port(spec, FLOAT32, rounding, self._threads, in_order=True)
         self.offsets[name] = self.arena.reserve(4 * spec.size)
 
     def take(self, name: str) -> TensorSpec:
@@ -116,7 +117,7 @@ class Execution:
 
     def __init__(self, plan: Plan, inputs: Sequence[str], threads: int):
         self._traffic = Traffic(plan.ports, plan.offsets)
-        self._inputs = [name for name in inputs if name in plan.ports]
+        self._copied = [name for name in inputs if name in plan.ports and plan.ports[name].copies]
         self._found = Finding()
         self._packing, self._launches = (
             [(launch, launch.work(plan.numbers)) for launch in launches] for launches in (plan.packing, plan.launches)
@@ -131,7 +132,7 @@ class Execution:
         """Computes the outputs among the given tensors; False if another kernel must, and they are worth nothing."""
         base = 0 if workspace is None else aligned(address(workspace))
         places = self._traffic.places(given, base)
-        for name in self._inputs:
+        for name in self._copied:
             self._traffic.bring(name, given[name], places)
         self._found.clear()
         places[FOUND] = self._found.address
