@@ -19,9 +19,9 @@ from tests.emulated.machines import BUILD, MACHINES, ROOT, Machine, python_of
 from tests.emulated.wheel import install_and_try
 
 CORE = (
-    *("half", "entry", "floating", "pool"),
-    *("elu_fast", "elu_forward_fast", "lstm_cell_fast", "conv_tbc_fast", "convolution_on_tiles", "convolution_direct"),
-    *("matrix", "lstm_fast", "lstm_forward_fast"),
+    *("source/test_elements", "native/test_entry", "native/test_floating", "native/test_pool", "matmul/test_matrix"),
+    *("elu/test_fast", "elu/test_forward", "lstm_cell/test_fast", "conv_tbc/test_fast"),
+    *("convolution/test_on_tiles", "convolution/test_direct", "lstm/test_fast", "lstm/test_forward"),
 )
 _COMMAND = "from aclnn.cli import main; main()"
 
@@ -46,7 +46,7 @@ def _tests_and_cases(machine: Machine, python: Path) -> int:
     print(f"{machine.name}: {machine.instructions} ({machine.emulator} -cpu {machine.processor})", flush=True)
     out = BUILD / machine.name / "out"
     shutil.rmtree(out, ignore_errors=True)
-    core = [f"tests/kernels/test_{name}.py" for name in CORE]
+    core = [f"tests/kernels/{name}.py" for name in CORE]
     tests = ["-m", "pytest", "-p", "no:cacheprovider", "-m", "not long and not torch"]
     steps = {
         "test_tiny": [*tests, "tests/test_tiny.py"],

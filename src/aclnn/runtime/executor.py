@@ -23,7 +23,7 @@ from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.check import Violation
 from aclnn.contract.model import Arg, Op
 from aclnn.contract.rows import are_rows, split
-from aclnn.kernels.shared.strides import LINE, address, aligned
+from aclnn.kernels.native.memory import LINE, address, aligned
 from aclnn.runtime.plan import Plan, guarded
 from aclnn.runtime.stream import Job, Stream
 

@@ -10,8 +10,8 @@ from aclnn.kernels.lstm.plan import Plan
 from aclnn.kernels.lstm.time_loop import Sequences, Walk
 from aclnn.kernels.matmul.matrix import Aimed
 from aclnn.kernels.native import abi
+from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.threads import Work, worth
-from aclnn.kernels.shared.strides import address, aligned
 
 PER_THREAD = 32768  # elements of a copy that pay for waking a thread
 
@@ -44,6 +44,7 @@ class Execution:
 
     def __init__(self, plan: Plan):
         self._plan, sizes = plan, plan.sizes
+        self._batch_first = plan.call["batchFirst"]
         self._counts = (ctypes.c_int64 * sizes.steps)(*[sizes.batch] * sizes.steps)
         counts = ctypes.addressof(self._counts)
         self._walks = [Walk(plan.entries, step, plan.numbers, sizes.steps, counts) for step, _, _ in plan.launches]
@@ -86,7 +87,7 @@ class Execution:
         self._rows(tensor.h[k], h_prev, sizes.hidden, 1 if direction else -1, tensor.hx[0][k])
         of_input, of_weights = self._products[k]
         of_input.run({"a": grad, "c": dx}, base)
-        dw_ih, dw_hh = (address(d) for d in tensor.dparams[n : n + 2])
+        dw_ih, dw_hh = map(address, tensor.dparams[n : n + 2])
         of_weights.run({"a": grad, "b": x, "more": h_prev, "c": dw_ih, "c_more": dw_hh}, base)
         self._add_up(tensor, k, grad)
 
@@ -95,8 +96,8 @@ class Execution:
         k = layer * sizes.directions + direction
         walk, c_first = self._walks[k], tensor.hx[1][k]
         saved = [s[k] for s in (tensor.i, tensor.f, tensor.g, tensor.o, tensor.tanhc, tensor.c)]
-        moving = [*(Sequences.of(s) for s in saved), self._dy(tensor, layer, direction, base)]
-        rows = [*(m.per_sequence for m in moving), c_first.strides[0] // c_first.itemsize]
+        moving = [*map(Sequences.of, saved), self._dy(tensor, layer, direction, base)]
+        rows = [*[m.per_sequence for m in moving], c_first.strides[0] // c_first.itemsize]
         parts = [Sequences(grad + 4 * n * sizes.hidden, 4 * sizes.batch * plan.pitch, 0) for n in range(abi.KINDS)]
         walk.move([*moving, *parts], rows)
         places = walk.rows, address(c_first), base + plan.dh, base + plan.dc
@@ -149,7 +150,7 @@ class Execution:
         return base + self._plan.dx if self._plan.scatters else address(tensor.dx)
 
     def _time_major(self, array: Array) -> Array:
-        return array.swapaxes(0, 1) if self._plan.call["batchFirst"] else array
+        return array.swapaxes(0, 1) if self._batch_first else array
 
 
 def _copy(work: Work, source: int, target: int) -> None:
@@ -159,4 +160,5 @@ def _copy(work: Work, source: int, target: int) -> None:
 
 def _steps(array: Array) -> tuple[int, ...]:
     """Strides in elements."""
-    return tuple(s // array.itemsize for s in array.strides)
+    size = array.itemsize
+    return tuple([s // size for s in array.strides])

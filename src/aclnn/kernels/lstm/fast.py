@@ -12,20 +12,11 @@ from aclnn.kernels.lstm.plan import Plan, sizes_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 
-FEW = 200_000  # multiplications: below, numpy takes less than loading native code
 MOST_SEQUENCES = 65_536  # whose sums of a step lie in the workspace, 64 units of each gate at a time
 UNIT_STRIDE = ("dy", "i", "g", "f", "o", "c", "tanhc")
 
 
-def too_small(call: Call) -> str | None:
-    if call["i"][0].is_empty:
-        return "there is nothing to multiply"
-    s = sizes_of(call)
-    products = s.rows * 4 * s.hidden * (s.hidden + s.features)
-    return f"{products} products are fewer than {FEW}" if products < FEW else None
-
-
-@kernel("aclnnLstmBackward", "tiles", engine="fast", too_small=too_small)
+@kernel("aclnnLstmBackward", "tiles", engine="fast")
 def lstm_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
     if (reason := _not_taken(call)) is not None:
         return Refusal(reason)

@@ -7,7 +7,7 @@ is added, and the gates. Between layers states stay float32, whatever they are r
 from __future__ import annotations
 
 from aclnn.contract.call import Call
-from aclnn.kernels.lstm.fast import FEW, too_many_sequences
+from aclnn.kernels.lstm.fast import too_many_sequences
 from aclnn.kernels.lstm.forward_execution import Execution, Plan, sizes_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.registry import Prepared, Refusal, kernel
@@ -15,13 +15,7 @@ from aclnn.kernels.registry import Prepared, Refusal, kernel
 SIDE_BY_SIDE = ("output", "iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")
 
 
-def too_small(call: Call) -> str | None:
-    s = sizes_of(call)
-    products = s.rows * 4 * s.hidden * (s.hidden + s.features)
-    return f"{products} products are fewer than {FEW}" if products < FEW else None
-
-
-@kernel("aclnnLSTM", "tiles", engine="fast", too_small=too_small)
+@kernel("aclnnLSTM", "tiles", engine="fast")
 def lstm_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
     if call["input"].dtype not in jit.POINTER:
         return Refusal("it takes float32, float16 and bfloat16")

@@ -11,15 +11,15 @@ from aclnn.base.dtype import FLOAT32
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution.tiles import Launch, Numbers, Room
 from aclnn.kernels.lstm.time_loop import Entries, Sequences, Sizes, Walk
 from aclnn.kernels.matmul import matrix
 from aclnn.kernels.matmul.matrix import Aimed
 from aclnn.kernels.native import abi, jit
+from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.shared import convert
 from aclnn.kernels.shared.arena import Arena
-from aclnn.kernels.shared.strides import address, aligned
+from aclnn.kernels.shared.launch import Launch, Numbers, Room
 
 NOWHERE = Sequences(0, 0, 0)
 ROWS_AHEAD = 256  # of the input that are multiplied before steps take them: the products are still near then

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from aclnn.base.geometry import Array
-from aclnn.kernels.convolution.tiles import Launch
 from aclnn.kernels.native import abi
 from aclnn.kernels.native.entry import Entry
+from aclnn.kernels.native.memory import address
 from aclnn.kernels.native.threads import Work, runtime
-from aclnn.kernels.shared.strides import address
+from aclnn.kernels.shared.launch import Launch
 
 _OF_GATES = abi.GATES_WORDS - abi.FIRST_ARGUMENT  # arguments, at most
 

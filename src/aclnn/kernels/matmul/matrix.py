@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aclnn.base.tensor import TensorSpec
-from aclnn.kernels.convolution.boxes import in_lines
-from aclnn.kernels.convolution.tiles import Launch, Room, chain, columns, packed_columns, panels_of, put_of
+from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import BLOCK_ROWS, DEPTH, ROWS, UNITS
 from aclnn.kernels.native.threads import worth
+from aclnn.kernels.shared.arena import in_lines
+from aclnn.kernels.shared.launch import Launch, Room
 
 PACKED_PER_THREAD = 32768  # elements to pack that pay for waking a thread
 PER_THREAD = 100_000  # multiplications that do
@@ -29,7 +30,7 @@ class Aimed:
 
     def run(self, places: Mapping[str, int], workspace: int) -> None:
         """Operands by name; a workspace begins a cache line."""
-        self.aim(places, workspace)
+        self._launch.aim(self.work, places, workspace)
         self.work.run()
 
 
