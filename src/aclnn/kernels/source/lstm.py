@@ -110,7 +110,7 @@ def gates(
                         write(dh, row + j, read(sums, made + j))
 
 
-def walk(lo: int, hi: int, table: Any, counts: Any, bases: Any, strides: Any) -> None:
+def time_loop(lo: int, hi: int, table: Any, counts: Any, bases: Any, strides: Any) -> None:
     """All steps, against the direction: with the gradients of the step walked before, that of the state, then the
     gates. After the last step only the first. bases and strides, in bytes, of what moves."""
     step, block, steps = pointer(table[STEP_BLOCK]), pointer(table[GATES_BLOCK]), table[STEPS]
