@@ -45,7 +45,7 @@ LONG_FUNCTIONS = {
     "kernels/source/matrix.py:step": "a loop nest",
 }
 SHARED_NAMES = {  # of classes in kernels/, until its families have folders; nothing may be added
-    *("Axis", "Execution", "Launch", "Plan", "Problem", "Tensor", "Walk", "Window"),
+    *("Axis", "Execution", "Launch", "Plan", "Problem", "Tensor", "Window"),
 }
 OF_A_MACHINE = re.compile(r"/(?:work|root|home/(?!me/)\w+|Users/\w+)/[\w.]|[A-Z]:\\\\Users")
 TEXTS = (*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*.toml"), ROOT / "Makefile")

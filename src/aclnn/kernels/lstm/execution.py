@@ -25,10 +25,10 @@ def spot_of(name: str, element: int = ALONE) -> Spot:
 
 def backward_run(plan: BackwardPlan) -> Run:
     """What one executor runs."""
-    return _Backward(plan).program.run
+    return BackwardWriter(plan).program.run
 
 
-class _Backward:
+class BackwardWriter:
     """Writes the program of a call."""
 
     def __init__(self, plan: BackwardPlan):

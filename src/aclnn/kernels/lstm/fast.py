@@ -1,6 +1,6 @@
 """LSTM on compiled loops and matrix products: float32, float16 and bfloat16, sequences of any length.
 
-Per layer and direction: a walk over the steps makes the gradients of the gates, [T·B, 4H] in float32, with one small
+Per layer and direction: a loop over the steps makes the gradients of the gates, [T·B, 4H] in float32, with one small
 product per step; then three products over the whole sequence make dx and the gradients of the weights.
 """
 

@@ -1,6 +1,6 @@
 """LSTM forwards on compiled loops and matrix products: float32, float16 and bfloat16, sequences of any length.
 
-Per layer and direction a walk over the steps: the product x·w_ihᵀ for some of them, then for each h·w_hhᵀ, to which it
+Per layer and direction a loop over the steps: the product x·w_ihᵀ for some of them, then for each h·w_hhᵀ, to which it
 is added, and the gates. Between layers states stay float32, whatever they are rounded to in the lists.
 """
 

@@ -91,10 +91,10 @@ def _turned(weight: TensorSpec) -> TensorSpec:
 
 def forward_run(plan: ForwardPlan) -> Run:
     """What one executor runs."""
-    return _Forward(plan).program.run
+    return ForwardWriter(plan).program.run
 
 
-class _Forward:
+class ForwardWriter:
     """Writes the program of a call."""
 
     def __init__(self, plan: ForwardPlan):

@@ -125,7 +125,8 @@ def tanh(x: Any) -> Any:
     inverse = f32(1.0) / below
     quotient = -t * inverse
     lacking = -fma(quotient, below, t) - fma(quotient, below_rest, t_rest)
-    return _with_sign(fma(lacking, inverse, quotient), x)
+    made = _with_sign(fma(lacking, inverse, quotient), x)
+    return x if abs(x) < f32(2.0**-12) else made  # there t has no digits left, and tanh is x
 
 
 @register_jitable

@@ -1,4 +1,4 @@
-"""LSTM forward: the gates of one step, and the walk over all steps. The formulas are those of ops/lstm_forward.py.
+"""LSTM forward: the gates of one step, and the loop over all steps. The formulas are those of ops/lstm_forward.py.
 
 Positions where a sequence takes no part are written as zeros; its state stays what it was.
 """
