@@ -18,7 +18,7 @@ test: $(VENV)/test$(TORCH).stamp  ## the test suite; TORCH=0 leaves PyTorch, the
 test-long: $(VENV)/test1.stamp $(VENV)/docs.stamp  ## what is slower: sanitizers, browser, fresh environments, instruction sets
 	$(BIN)/python -m pytest -n $(JOBS) -m long --durations=12 tests
 
-test-arm: $(VENV)/test0.stamp  ## tiny tests, example cases and a core of the kernel tests as Linux on ARM, emulated
+test-arm: $(VENV)/test0.stamp  ## tiny tests, example cases, a core of the kernel tests and the wheel as Linux on ARM, emulated
 	$(BIN)/python -m tests.emulated arm
 
 test-old: $(VENV)/test0.stamp  ## the same as processors of 2008 and 2013: SSE4 and AVX2, emulated

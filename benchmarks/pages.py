@@ -17,7 +17,7 @@ from benchmarks import table, targets
 from benchmarks.rows import Row, machines, of
 from benchmarks.shapes import OPERATORS
 from benchmarks.table import VERDICTS, Group, Line, duration, short
-from benchmarks.targets import SHARE, STREAMS
+from benchmarks.targets import BUSY, SHARE, STREAMS
 
 Machines = dict[str, list[Row]]
 ROOT = Path(__file__).parents[1]
@@ -71,6 +71,9 @@ _WORDS = {
     "PyTorch": "PyTorch",
     "two streams, one thread each": "两个stream，各一个线程",
     "of one after the other": "（与依次执行之比）",
+    "of its slowdown": "（减速倍数之比）",
+    "a convolution beside busy loops": "与忙循环争用核时的卷积",
+    "a training step beside busy loops": "与忙循环争用核时的训练一步",
     "aclnn": "aclnn",
     "program": "程序",
     "peak memory": "峰值内存",
@@ -247,6 +250,10 @@ def _program(row: Row, lang: str) -> tuple[str, str, str, str]:
     memory = f"{row['peak'] / 2**20:.0f} MiB"
     if "serial" in row:
         ratio = f"{row['seconds'] / row['serial']:.2f} {say('of one after the other', lang)} (≤ {STREAMS})"
+        return say(row["shape"], lang), duration(row["seconds"]), ratio, memory
+    if "slower" in row:
+        times = " ÷ ".join(f"{row['slower'][name]:.1f}" for name in row["slower"])
+        ratio = f"{table.slowdown(row)} {say('of its slowdown', lang)} ({times}; ≤ {BUSY})"
         return say(row["shape"], lang), duration(row["seconds"]), ratio, memory
     return f"`aclnn compare`, {row['shape']}", f"{row['seconds']} s", "", memory
 

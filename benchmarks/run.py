@@ -31,7 +31,7 @@ LIMITS: dict[str, dict[str, str]] = {"native": {}, "avx2": _AVX2 | {"XLA_FLAGS":
 QUICK = ["--processes", "3", "--seconds", "0.2", "--patience", "5", "--columns", "given,fresh,out,torch,forward,step"]
 LEFT_OUT = """quick: three processes instead of five, 0.2 seconds per shape instead of 0.4. Left out: 16-bit dtypes (but
 of elu, convolution and lstm_cell with outputs given), shares of the limit, torch.compile, JAX, growth, memory, golden,
-streams."""
+streams, busy."""
 Process = tuple[str, str, str, int, list[str]]  # instruction set, benchmark, column, its number and command
 
 

@@ -21,7 +21,9 @@ HERE = Path(__file__).parent
 OPERATORS = ("elu", "convolution", "unseen", "conv_tbc", "lstm", "lstm_cell")
 """The families; `unseen`: convolutions that no tuning saw."""
 COLUMNS = ("given", "fresh", "out", "torch", "forward", "step", "growth", "memory")
-FURTHER = {"unseen": ("given",), "calls": ("fresh",), "training": ("fresh",), "golden": ("once",), "streams": ("once",)}
+FURTHER = {"unseen": ("given",), "calls": ("fresh",), "training": ("fresh",)} | dict.fromkeys(
+    ("golden", "streams", "busy"), ("once",)
+)
 """What is not measured in every column."""
 
 

@@ -166,10 +166,18 @@ def _once(rows: list[Row]) -> list[str]:
 
 
 def beside(row: Row) -> str:
-    """What else is said of a program: against the same jobs one after the other, or its memory."""
+    """What else is said of a program: against the same jobs one after the other, against PyTorch, or its memory."""
+    if "slower" in row:
+        return f"{slowdown(row)} as much slower as PyTorch (target {targets.BUSY})"
     if "serial" in row:
         return f"{row['seconds'] / row['serial']:.2f} of one after the other (target {targets.STREAMS})"
     return f"{row['peak'] / 2**20:.0f} MiB"
+
+
+def slowdown(row: Row) -> str:
+    """How many times slower than alone, ours ÷ PyTorch's."""
+    slower = row["slower"]
+    return short(slower["aclnn"] / slower["torch"]) if "torch" in slower else ""
 
 
 def short(ratio: float) -> str:

@@ -24,5 +24,8 @@ def geometric_mean(operator: str, dtype: str, column: str, isa: str) -> float | 
 STREAMS = 0.65
 """At most this of the time that two jobs take one after the other."""
 
+BUSY = 1.2
+"""At most this of how many times slower PyTorch becomes beside busy loops."""
+
 SHARE = {("lstm", "float32", "seq20-batch256-1024"): 0.9, ("elu", "float32", "huge"): 0.8}
 """At least this much of what the machine can do."""

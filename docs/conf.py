@@ -51,11 +51,23 @@ def join_chinese_lines(app: Any, page: str, source: list[str]) -> None:
     source[0] = "".join(parts)
 
 
-_THEME = {"On this page": "本页目录", "Next": "下一页", "Previous": "上一页"}  # words the theme has only in English
+# Words that the theme has only in English.
+_THEME = {
+    "On this page": "本页目录",
+    "Next": "下一页",
+    "Previous": "上一页",
+    "Home": "首页",
+    "Back to top": "回到顶部",
+    "Made with": "制作工具：",
+}
 
 
 def translate_theme(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
-    context["_"] = lambda text: _THEME.get(text) or app.translator.gettext(text)
+    def said(text: str) -> str:
+        return _THEME.get(text.strip()) or app.translator.gettext(text)
+
+    context["_"] = said
+    app.builder.templates.environment.install_gettext_callables(said, app.translator.ngettext)
 
 
 # The words of plots; names of shapes stay as they are.

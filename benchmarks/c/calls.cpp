@@ -1,21 +1,27 @@
-// What a call of the C interface costs before any work: the gradient of ELU on a few elements, in microseconds.
+// What a small call of the C interface costs, in microseconds: the gradient of ELU, of a convolution, or an LSTM.
 //
-//   aclnn cxx -O2 benchmarks/c/calls.cpp -o calls && ./calls [elements, default 4]
+//   aclnn cxx -O2 benchmarks/c/calls.cpp -o calls && ./calls [elu | convolution | lstm] [elements, channels or units: 4]
 //
 // Every figure is the least of some rounds, and every round is checked for its results.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "acl/acl.h"
+#include "aclnnop/aclnn_convolution_backward.h"
 #include "aclnnop/aclnn_elu_backward.h"
+#include "aclnnop/aclnn_lstm.h"
 
 namespace {
 
 constexpr int kRounds = 60, kCalls = 300;
+constexpr double kPatience = 2e6;  // microseconds, after which no further round begins
 constexpr int kTurns = 20;  // of so many calls that each of two threads takes: starting one of them must not count
 
 void need(int code, const char* what) {
@@ -25,85 +31,173 @@ void need(int code, const char* what) {
 }
 #define NEED(call) need(call, #call)
 
-// One call with its memory and its stream.
-class Elu {
+// A call on a stream of its own, with memory that is never freed.
+class Job {
  public:
-  explicit Elu(int64_t count) : count_(count) {
-    NEED(aclrtCreateStream(&stream_));
-    for (int i = 0; i < 3; ++i) {
-      NEED(aclrtMalloc(&memory_[i], static_cast<size_t>(count) * sizeof(float), ACL_MEM_MALLOC_HUGE_FIRST));
-      tensors_[i] = aclCreateTensor(&count, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, &count, 1, memory_[i]);
-    }
-    for (int64_t i = 0; i < count; ++i) numbers(0)[i] = 2, numbers(1)[i] = -0.25f;
-    float one = 1;
-    one_ = aclCreateScalar(&one, ACL_FLOAT);
-  }
+  virtual ~Job() = default;
+  virtual void plan() = 0;
+  virtual aclnnStatus phase_2() = 0;
 
-  void plan() {
-    uint64_t size = 0;
-    NEED(aclnnEluBackwardGetWorkspaceSize(tensors_[0], one_, one_, one_, true, tensors_[1], tensors_[2], &size, &executor_));
-    if (size != 0) need(1, "a workspace is not expected here; the call");
-  }
-  void run() { NEED(aclnnEluBackward(nullptr, 0, executor_, stream_)); }
+  void run() { need(phase_2(), "phase 2"); }
   void synchronize() { NEED(aclrtSynchronizeStream(stream_)); }
   void make_repeatable() { NEED(aclSetAclOpExecutorRepeatable(executor_)); }
   void destroy() { NEED(aclDestroyAclOpExecutor(executor_)); }
 
-  void forget() { numbers(2)[0] = numbers(2)[count_ - 1] = 0; }
+  void forget() { for (const auto& out : outputs_) std::fill(out.begin, out.end, 0.0f); }
+  // The same in every round, and not what `forget` left.
   void check() {
-    if (numbers(2)[0] == 1.5f && numbers(2)[count_ - 1] == 1.5f) return;
-    std::fprintf(stderr, "the result is %g and %g, not 1.5\n", numbers(2)[0], numbers(2)[count_ - 1]);
+    std::vector<float> found;
+    for (const auto& out : outputs_) found.insert(found.end(), out.begin, out.end);
+    if (wanted_.empty()) wanted_ = found;
+    if (found == wanted_ && std::count(found.begin(), found.end(), 0.0f) * 2 < static_cast<long>(found.size())) return;
+    std::fprintf(stderr, "the result is not that of the first round, or it is not there\n");
     std::exit(1);
   }
 
- private:
-  float* numbers(int i) { return static_cast<float*>(memory_[i]); }
+ protected:
+  Job() { NEED(aclrtCreateStream(&stream_)); }
 
-  int64_t count_;
-  aclrtStream stream_ = nullptr;
-  void* memory_[3];
-  aclTensor* tensors_[3];
-  aclScalar* one_;
+  aclTensor* tensor(const std::vector<int64_t>& shape, aclFormat format = ACL_FORMAT_ND, bool is_output = false) {
+    size_t count = 1;
+    for (const int64_t size : shape) count *= static_cast<size_t>(size);
+    void* memory = nullptr;
+    NEED(aclrtMalloc(&memory, count * sizeof(float), ACL_MEM_MALLOC_HUGE_FIRST));
+    auto* numbers = static_cast<float*>(memory);
+    for (size_t i = 0; i < count; ++i) numbers[i] = 0.125f * static_cast<float>(1 + i % 5);
+    if (is_output) outputs_.push_back({numbers, numbers + count});
+    return aclCreateTensor(shape.data(), shape.size(), ACL_FLOAT, nullptr, 0, format, shape.data(), shape.size(), memory);
+  }
+  aclTensor* out(const std::vector<int64_t>& shape, aclFormat format = ACL_FORMAT_ND) { return tensor(shape, format, true); }
+  aclTensorList* list(const std::vector<aclTensor*>& members) { return aclCreateTensorList(members.data(), members.size()); }
+
+  void planned(aclnnStatus code) {
+    need(code, "phase 1");
+    if (size_ > workspace_.size()) workspace_.resize(size_);
+  }
+  void* workspace() { return size_ > 0 ? workspace_.data() : nullptr; }
+
+  struct Output {
+    float *begin, *end;
+  };
+  std::vector<Output> outputs_;
+  std::vector<float> wanted_;
+  std::vector<char> workspace_;
+  uint64_t size_ = 0;
   aclOpExecutor* executor_ = nullptr;
+  aclrtStream stream_ = nullptr;
 };
 
+class Elu : public Job {
+ public:
+  explicit Elu(int64_t count) : gradient_(tensor({count})), result_(tensor({count})), made_(out({count})) {
+    float one = 1;
+    one_ = aclCreateScalar(&one, ACL_FLOAT);
+  }
+  void plan() override {
+    planned(aclnnEluBackwardGetWorkspaceSize(gradient_, one_, one_, one_, true, result_, made_, &size_, &executor_));
+  }
+  aclnnStatus phase_2() override { return aclnnEluBackward(workspace(), size_, executor_, stream_); }
+
+ private:
+  aclTensor *gradient_, *result_, *made_;
+  aclScalar* one_;
+};
+
+// Both gradients of a 3×3 convolution, of so many channels on both sides.
+class Convolution : public Job {
+ public:
+  explicit Convolution(int64_t channels)
+      : gradient_(tensor({1, channels, 6, 6}, ACL_FORMAT_NCHW)),
+        input_(tensor({1, channels, 6, 6}, ACL_FORMAT_NCHW)),
+        weight_(tensor({channels, channels, 3, 3}, ACL_FORMAT_NCHW)),
+        of_input_(out({1, channels, 6, 6}, ACL_FORMAT_NCHW)),
+        of_weight_(out({channels, channels, 3, 3}, ACL_FORMAT_NCHW)) {
+    const int64_t ones[] = {1, 1}, zeros[] = {0, 0};
+    const bool mask[] = {true, true, false};
+    ones_ = aclCreateIntArray(ones, 2);
+    zeros_ = aclCreateIntArray(zeros, 2);
+    mask_ = aclCreateBoolArray(mask, 3);
+  }
+  void plan() override {
+    planned(aclnnConvolutionBackwardGetWorkspaceSize(gradient_, input_, weight_, nullptr, ones_, ones_, ones_, false,
+                                                     zeros_, 1, mask_, 0, of_input_, of_weight_, nullptr, &size_,
+                                                     &executor_));
+  }
+  aclnnStatus phase_2() override { return aclnnConvolutionBackward(workspace(), size_, executor_, stream_); }
+
+ private:
+  aclTensor *gradient_, *input_, *weight_, *of_input_, *of_weight_;
+  aclIntArray *ones_, *zeros_;
+  aclBoolArray* mask_;
+};
+
+// An LSTM forwards, of two steps and two sequences, with as many features as units.
+class Lstm : public Job {
+ public:
+  explicit Lstm(int64_t units)
+      : input_(tensor({2, 2, units})), output_(out({2, 2, units})), h_(out({1, 2, units})), c_(out({1, 2, units})) {
+    const std::vector<int64_t> weight = {4 * units, units}, bias = {4 * units}, state = {1, 2, units};
+    weights_ = list({tensor(weight), tensor(weight), tensor(bias), tensor(bias)});
+    states_ = list({tensor(state), tensor(state)});
+  }
+  void plan() override {
+    planned(aclnnLSTMGetWorkspaceSize(input_, weights_, states_, nullptr, true, 1, 0.0, false, false, false, output_, h_,
+                                      c_, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &size_,
+                                      &executor_));
+  }
+  aclnnStatus phase_2() override { return aclnnLSTM(workspace(), size_, executor_, stream_); }
+
+ private:
+  aclTensor *input_, *output_, *h_, *c_;
+  aclTensorList *weights_, *states_;
+};
+
+std::unique_ptr<Job> make(const std::string& name, int64_t size) {
+  if (name == "elu") return std::unique_ptr<Job>(new Elu(size));
+  if (name == "convolution") return std::unique_ptr<Job>(new Convolution(size));
+  if (name == "lstm") return std::unique_ptr<Job>(new Lstm(size));
+  need(1, "there are elu, convolution and lstm; another");
+  return nullptr;
+}
+
 double microseconds(const std::function<void()>& work) {
-  double least = 1e30;
-  for (int round = 0; round < kRounds; ++round) {
+  using Microseconds = std::chrono::duration<double, std::micro>;
+  double least = 1e30, all = 0;
+  for (int round = 0; round < kRounds && all < kPatience; ++round) {
     const auto began = std::chrono::steady_clock::now();
     work();
-    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - began;
-    least = std::min(least, took.count() / kCalls);
+    const double took = Microseconds(std::chrono::steady_clock::now() - began).count();
+    least = std::min(least, took / kCalls);
+    all += took;
   }
   return least;
 }
 
-void both_phases(Elu& elu, bool synchronize) {
-  elu.forget();
+void both_phases(Job& job, bool synchronize) {
+  job.forget();
   for (int i = 0; i < kCalls; ++i) {
-    elu.plan();
-    elu.run();
-    if (synchronize) elu.synchronize();
+    job.plan();
+    job.run();
+    if (synchronize) job.synchronize();
   }
-  elu.synchronize();
-  elu.check();
+  job.synchronize();
+  job.check();
 }
 
-void repeated(Elu& elu, bool synchronize) {
-  elu.forget();
+void repeated(Job& job, bool synchronize) {
+  job.forget();
   for (int i = 0; i < kCalls; ++i) {
-    elu.run();
-    if (synchronize) elu.synchronize();
+    job.run();
+    if (synchronize) job.synchronize();
   }
-  elu.synchronize();
-  elu.check();
+  job.synchronize();
+  job.check();
 }
 
 // How many times the calls of one thread two threads make in the same time, each on a stream of its own.
-double two_threads(int64_t count, bool synchronize) {
-  Elu first(count), second(count);
-  const auto calls = [&](Elu& elu) {
-    for (int turn = 0; turn < kTurns; ++turn) both_phases(elu, synchronize);
+double two_threads(Job& first, Job& second, bool synchronize) {
+  const auto calls = [&](Job& job) {
+    for (int turn = 0; turn < kTurns; ++turn) both_phases(job, synchronize);
   };
   const double alone = microseconds([&] { calls(first); });
   const double together = microseconds([&] {
@@ -117,23 +211,24 @@ double two_threads(int64_t count, bool synchronize) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int64_t count = argc > 1 ? std::atoll(argv[1]) : 4;
+  const std::string name = argc > 1 ? argv[1] : "elu";
+  const int64_t size = argc > 2 ? std::atoll(argv[2]) : 4;
   NEED(aclInit(nullptr));
   NEED(aclrtSetDevice(0));
-  Elu elu(count);
+  const std::unique_ptr<Job> job = make(name, size), other = make(name, size);
   std::printf("phase 1, and the executor destroyed  %7.2f us\n", microseconds([&] {
                 for (int i = 0; i < kCalls; ++i) {
-                  elu.plan();
-                  elu.destroy();
+                  job->plan();
+                  job->destroy();
                 }
               }));
-  std::printf("both phases                          %7.2f us\n", microseconds([&] { both_phases(elu, false); }));
-  std::printf("both phases, synchronized            %7.2f us\n", microseconds([&] { both_phases(elu, true); }));
-  elu.plan();
-  elu.make_repeatable();
-  std::printf("repeatable                           %7.2f us\n", microseconds([&] { repeated(elu, false); }));
-  std::printf("repeatable, synchronized             %7.2f us\n", microseconds([&] { repeated(elu, true); }));
-  std::printf("two threads, two streams             %7.2f times one\n", two_threads(count, false));
-  std::printf("two threads, two streams, synchronized %5.2f times one\n", two_threads(count, true));
+  std::printf("both phases                          %7.2f us\n", microseconds([&] { both_phases(*job, false); }));
+  std::printf("both phases, synchronized            %7.2f us\n", microseconds([&] { both_phases(*job, true); }));
+  job->plan();
+  job->make_repeatable();
+  std::printf("repeatable                           %7.2f us\n", microseconds([&] { repeated(*job, false); }));
+  std::printf("repeatable, synchronized             %7.2f us\n", microseconds([&] { repeated(*job, true); }));
+  std::printf("two threads, two streams             %7.2f times one\n", two_threads(*job, *other, false));
+  std::printf("two threads, two streams, synchronized %5.2f times one\n", two_threads(*job, *other, true));
   return 0;
 }

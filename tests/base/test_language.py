@@ -8,14 +8,19 @@ import pickle
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import aclnn
+from aclnn import ops
 from aclnn.base import chinese, language
 from aclnn.base.status import AclnnError
+from aclnn.contract.model import Op
+from aclnn.runtime.plan import make_plan
+from tests.every.draw import drawn
 
 SOURCE = Path(aclnn.__file__).parent
 VARIABLES = ("ACLNN_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
@@ -93,25 +98,43 @@ def test_what_nobody_translated_stays() -> None:
 
 # Every sentence in the sources
 
-CALLS = {"invalid", "AclnnError", "parameter", "inner", "_cannot", "MissingPackageError", "complain", "tell", "Refusal"}
-# Not sentences of ours: what a maker of sentences passes on, and what kernels tell each other.
-NOT_SAID = {"kernels"}
+CALLS = {
+    *("invalid", "AclnnError", "parameter", "inner", "_cannot", "MissingPackageError", "Refusal"),
+    *("complain", "tell", "warning"),
+}
+KERNELS = SOURCE / "kernels"
 
 
 def sentences() -> Iterator[tuple[str, str]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        if NOT_SAID & set(path.relative_to(SOURCE).parts):
-            continue
+    for path in sorted(set(SOURCE.rglob("*.py")) - set(KERNELS.rglob("*.py"))):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         texts = {}
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 texts[node.targets[0].id, node.lineno] = node.value
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and _name(node.func) in CALLS:
+            says_both = isinstance(node, ast.Call) and any(k.arg == "message_zh" for k in node.keywords)
+            if isinstance(node, ast.Call) and _name(node.func) in CALLS and not says_both:
                 for said in _texts(node, texts):
                     end = "." if _name(node.func) in ("parameter", "inner") and not said.endswith(".") else ""
                     yield f"{path.relative_to(SOURCE)}:{node.lineno}", said.removeprefix("aclnn: ") + end
+
+
+def reasons() -> Iterator[tuple[str, str]]:
+    """Why a kernel does not take a call: what it refuses or raises with, and what its questions answer."""
+    for path in sorted(KERNELS.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            said: list[ast.expr] = []
+            if isinstance(node, ast.Call) and (_name(node.func) == "Refusal" or _name(node.func).endswith("Error")):
+                said = node.args
+            elif isinstance(node, ast.FunctionDef) and node.returns and ast.unparse(node.returns) == "str | None":
+                said = [part for part in ast.walk(node) if isinstance(part, ast.Constant | ast.JoinedStr)]
+                inside = {id(piece) for part in said if isinstance(part, ast.JoinedStr) for piece in ast.walk(part)}
+                whole = [part for part in said if isinstance(part, ast.JoinedStr) or id(part) not in inside]
+                said = [part for part in whole if _filled(part) != ast.get_docstring(node, clean=False)]
+            for text in filter(None, map(_filled, said)):
+                if " " in text.strip():
+                    yield f"{path.relative_to(SOURCE)}:{node.lineno}", text
 
 
 def _name(node: ast.expr) -> str:
@@ -162,6 +185,46 @@ def test_every_refusal_and_every_sentence_of_the_command_line_is_there_in_chines
     said = [(where, text) for where, text in sentences() if text not in JOINED]
     assert len(said) > 150
     assert [(where, text) for where, text in said if not is_known(text)] == []
+
+
+def test_every_reason_of_a_kernel_is_there_in_chinese() -> None:
+    said = list(reasons())
+    assert len(said) > 30
+    assert [(where, text) for where, text in said if not is_known(text)] == []
+
+
+@pytest.mark.parametrize("engine", ["auto", "fast"])
+@pytest.mark.parametrize("op", ops.all_ops(), ids=lambda op: op.name)
+def test_what_kernels_answer_is_there_in_chinese(op: Op, engine: str) -> None:
+    """Whoever found a way to refuse that no reader of sources sees is found by the calls themselves."""
+    for case in [*ops.cases(op), *drawn(op, 0, 40)]:
+        with suppress(AclnnError):  # nobody of this engine takes it
+            refused = make_plan(op, case.call, engine, 2).refused
+            assert [why for _, why in refused if not is_known(why)] == []
+
+
+def test_a_plan_is_explained_in_the_language_of_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.ones((2, 3))
+    plan = aclnn.elu_backward.plan(x, 1.0, 1.0, 1.0, True, x, product="cpu")
+    monkeypatch.setenv("ACLNN_LANG", "zh")
+    assert plan.explain().splitlines() == [
+        "aclnnEluBackward（cpu）：内核numpy，workspace为0字节",
+        "  numba拒绝：gradOutput为float64，gradInput为float64；只支持同为float32、float16或bfloat16",
+    ]
+    assert (
+        plan.explain("en").splitlines()[1].startswith("  numba refused: gradOutput is float64 and gradInput float64;")
+    )
+    assert plan.refused[0][1].startswith("gradOutput is float64")
+
+
+def test_an_engine_that_refuses_says_the_reasons_of_its_kernels_in_chinese_too() -> None:
+    x = np.ones((2, 3))
+    with pytest.raises(AclnnError) as refused:
+        aclnn.elu_backward(x, 1.0, 1.0, 1.0, True, x, product="cpu", engine="fast")
+    assert refused.value.message_zh == (
+        "aclnnEluBackward：引擎'fast'无法执行此调用"
+        "（numba：gradOutput为float64，gradInput为float64；只支持同为float32、float16或bfloat16）。"
+    )
 
 
 def is_known(text: str) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import machine, pages, rows, run
+from benchmarks import bench_busy, machine, pages, rows, run, table
 from benchmarks.shapes import COLUMNS, FURTHER, OPERATORS, convolution_sizes, shapes_of
 
 from aclnn.base.dtype import FLOAT32
@@ -60,6 +61,26 @@ def test_the_command_runs_in_a_checkout_only(tmp_path: Path) -> None:
     ended = aclnn("bench", "gelu", cwd=pages.ROOT)
     assert ended.returncode == 2
     assert "there is no benchmark of gelu" in ended.stderr
+
+
+def test_busy_loops_run_beside_both_sides_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    begun: list[Any] = []
+    popen = bench_busy.subprocess.Popen
+
+    def counted(command: list[str]) -> Any:
+        begun.append(popen(command))
+        return begun[-1]
+
+    for name, value in {"ROUNDS": 1, "SECONDS": 0.02, "SETTLE": 0.0}.items():
+        monkeypatch.setattr(bench_busy, name, value)
+    monkeypatch.setattr(bench_busy.subprocess, "Popen", counted)
+    row = bench_busy.once({"x": [1, 4, 6, 6], "w": [4, 4, 3, 3], "padding": 1})
+    assert len(begun) == len(os.sched_getaffinity(0))
+    assert all(loop.returncode is not None for loop in begun)
+    assert set(row["slower"]) == {"aclnn", "torch"}
+    assert min(row["slower"].values()) > 0
+    assert table.slowdown({"slower": {"aclnn": 3.0, "torch": 4.0}}) == "0.75"
 
 
 def test_a_name_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

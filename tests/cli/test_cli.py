@@ -154,6 +154,13 @@ def test_env_names_versions_and_settings() -> None:
         assert fact in shown
 
 
+def test_env_speaks_chinese(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path))
+    shown = aclnn("env", "--lang", "zh").stdout
+    assert "产品                 Atlas A2 训练系列产品/Atlas A2 推理系列产品\n" in shown
+    assert f"缓存                 {tmp_path}（0个文件，共0.0 MB）\n" in shown
+
+
 def test_env_says_where_the_cache_is_and_how_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACLNN_CACHE_DIR", str(tmp_path))
     (tmp_path / "code").write_bytes(bytes(1_500_000))

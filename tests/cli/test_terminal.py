@@ -44,6 +44,7 @@ COMMANDS = [
     ["describe", "convolution_backward"],
     ["compare", "--help"],
     ["describe", "nope"],
+    ["env"],
     ["run", "{root}/examples/ci/cases.csv", "--check"],
     ["compare", "-tp", "{out}/convolution_backward.npz"],
     ["compare", "-tp", "{out}/target.npy", "-gp", "{out}/golden.npy"],

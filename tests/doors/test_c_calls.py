@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import aclnn
@@ -13,8 +17,9 @@ from aclnn import ops
 from aclnn.base.dtype import FLOAT16
 from aclnn.capi.engine import Planned
 from aclnn.capi.native import By, run_by
-from aclnn.contract.cases import fill
+from aclnn.contract.cases import Case, fill
 from aclnn.contract.model import Op
+from aclnn.ops.convolution import convolution_backward_case
 from aclnn.ops.elu import elu_backward_case
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
 from aclnn.runtime.call_cache import CachedCall
@@ -96,12 +101,12 @@ print(status.value, time.monotonic() < end, memory[2][0], memory[2][count - 1])
     assert run(code, 30000, "PyDLL") == "0 True 1.5 1.5\n"
 
 
-NATIVE = [op for op in ops.all_ops() if ops.family_of(op) in ("elu", "lstm_cell")]
+NATIVE = [op for op in ops.all_ops() if ops.family_of(op) in ("elu", "lstm_cell", "convolution", "conv_tbc")]
 
 
 @pytest.mark.parametrize("op", NATIVE, ids=str)
 def test_native_calls_give_the_bits_of_python(op: Op) -> None:
-    """Every layout, dtype and absent tensor; lone kernels are what the library calls by itself."""
+    """Every layout, dtype and absent tensor; what is only launches the library does by itself."""
     by_itself = 0
     with aclnn.engine("fast"), aclnn.threads(1):
         for case in ops.cases(op):
@@ -130,6 +135,51 @@ def test_large_native_calls_give_the_bits_of_python(threads: int) -> None:
             assert made.outcome() == (0, "")
             made.destroy()
             assert bits(case, from_c) == bits(case, from_python)
+
+
+def padded_convolution() -> Case:
+    """On tiles, where padding is multiplied: what is not finite is for another kernel."""
+    return convolution_backward_case(in_channels=40, out_channels=36, padding=1)
+
+
+def test_what_native_kernels_are_not_made_for_comes_from_python() -> None:
+    case = padded_convolution()
+    with aclnn.engine("fast"), aclnn.threads(1):
+        plan = make_plan(case.op, case.call, "fast", 1)
+        assert (plan.kernel, Planned(CachedCall(plan), 0).native is None) == ("tiles", False)
+        for value in (np.inf, np.nan, 1.0):  # in the end all is as before
+            from_python, from_c = fill(case, 3), fill(case, 3)
+            for filled in (from_python, from_c):
+                filled["weight"].view[3, 2, 0, 0] = value
+            call(case, from_python)
+            made = CCall(case, from_c)
+            assert made.outcome() == (0, "")
+            made.destroy()
+            assert bits(case, from_c) == bits(case, from_python)
+
+
+def test_what_one_run_meets_is_nothing_to_another_of_the_same_plan() -> None:
+    """Two threads, one with an infinity in its weight: each has its own results, every time."""
+    case = padded_convolution()
+
+    def many(value: float) -> bool:
+        with aclnn.engine("fast"), aclnn.threads(1):
+            wanted = fill(case, 3)
+            wanted["weight"].view[3, 2, 0, 0] = value
+            call(case, wanted)
+            return all(self_made(value) == bits(case, wanted) for _ in range(60))
+
+    def self_made(value: float) -> Any:
+        filled = fill(case, 3)
+        filled["weight"].view[3, 2, 0, 0] = value
+        made, stream = CCall(case, filled), ctypes.c_void_p()
+        assert made.lib.aclrtCreateStream(ctypes.byref(stream)) == 0
+        assert (made.plan(), made.run(stream), made.lib.aclrtDestroyStream(stream)) == (0, 0, 0)
+        made.destroy()
+        return bits(case, filled)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(many, [np.inf, 1.0])) == [True, True]
 
 
 def test_what_wakes_threads_stays_with_the_worker() -> None:

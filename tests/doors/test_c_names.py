@@ -46,6 +46,21 @@ def test_every_constant_has_its_number(language: str, tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout) == (0, "")
 
 
+@pytest.mark.parametrize("language", ["c99", "c++11"])
+def test_every_function_can_be_named_and_linked(language: str, tmp_path: Path) -> None:
+    names = [name for name in functions.exported() if name not in _hidden()]
+    includes = "".join(f'#include "{header}"\n' for header in HEADERS)
+    uses = "".join(f"  (void (*)(void))&{name},\n" for name in names)
+    source, target = tmp_path / "uses.c", tmp_path / "uses"
+    whole = f"void (*functions[])(void) = {{\n{uses}}};\nint main(void) {{ return functions[0] == 0; }}\n"
+    source.write_text(includes + whole)
+    flags = [*LANGUAGES[language], f"-std={language}", "-Wall", "-Werror", *prefix.compile_flags(built())]
+    command = [*flags, str(source), *prefix.link_flags(built()), "-o", str(target)]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert run_program([target], {}).returncode == 0
+
+
 def test_the_library_exports_what_is_listed_and_nothing_else() -> None:
     printed = subprocess.run(
         ["nm", "-D", "--defined-only", built() / "lib64" / prefix.LIBRARY], capture_output=True, text=True, check=True
@@ -57,8 +72,11 @@ def test_the_library_exports_what_is_listed_and_nothing_else() -> None:
 def test_the_headers_declare_what_is_listed() -> None:
     texts = (path.read_text(encoding="utf-8") for folder in INCLUDES for path in folder.rglob("*.h"))
     declared = [name for text in texts for name in re.findall(r"ACLNN_CPU_API[^;(]*?(acl\w+)\(", text)]
-    hidden = {f.name for f in functions.runtime_functions() if not f.is_declared}
-    assert sorted(declared) == sorted(set(functions.exported()) - hidden)
+    assert sorted(declared) == sorted(set(functions.exported()) - _hidden())
+
+
+def _hidden() -> set[str]:
+    return {f.name for f in functions.runtime_functions() if not f.is_declared}
 
 
 def test_the_table_of_what_clients_need_is_true() -> None:

@@ -170,6 +170,15 @@ def lstm(dtype: Any = torch.float16) -> Any:
 CALLS = {"convolution": (convolution, 20), "lstm float16": (lstm, 34)}
 
 
+@pytest.mark.parametrize(("make", "most"), [(convolution, 60), (lstm, 150)], ids=["convolution", "lstm float16"])
+def test_a_whole_call_enters_few_functions(make: Any, most: int) -> None:
+    """With its kernel: planning is done, and launching is a few lines for every loop."""
+    pytest.importorskip("numba")
+    aclnn.cache_clear()
+    assert entered(make()) <= most
+    aclnn.cache_clear()
+
+
 @pytest.mark.parametrize(("make", "most"), CALLS.values(), ids=CALLS.keys())
 def test_before_and_after_the_kernel_little_is_entered(make: Any, most: int) -> None:
     """What a call with torch tensors enters besides its kernel, when its like was made before."""

@@ -1,4 +1,4 @@
-"""`python -m tests.emulated arm`: test_tiny, the example cases and a core of the kernel tests on an emulated machine.
+"""`python -m tests.emulated arm`: test_tiny, example cases, a core of the kernel tests and the wheel, emulated.
 
 The first run fetches what it needs and compiles every kernel under emulation; both are kept in build/emulated.
 `--setup` only fetches, and prints the Python that is emulated, to try things by hand.
@@ -16,11 +16,12 @@ import time
 from pathlib import Path
 
 from tests.emulated.machines import BUILD, MACHINES, ROOT, Machine, python_of
+from tests.emulated.wheel import install_and_try
 
 CORE = (
-    *("half", "entry", "floating", "pool"),
-    *("elu_fast", "elu_forward_fast", "lstm_cell_fast", "conv_tbc_fast", "convolution_on_tiles", "convolution_direct"),
-    *("matrix", "lstm_fast", "lstm_forward_fast"),
+    *("source/test_elements", "native/test_entry", "native/test_floating", "native/test_pool", "matmul/test_matrix"),
+    *("elu/test_fast", "elu/test_forward", "lstm_cell/test_fast", "conv_tbc/test_fast"),
+    *("convolution/test_on_tiles", "convolution/test_direct", "lstm/test_fast", "lstm/test_forward"),
 )
 _COMMAND = "from aclnn.cli import main; main()"
 
@@ -45,24 +46,30 @@ def _tests_and_cases(machine: Machine, python: Path) -> int:
     print(f"{machine.name}: {machine.instructions} ({machine.emulator} -cpu {machine.processor})", flush=True)
     out = BUILD / machine.name / "out"
     shutil.rmtree(out, ignore_errors=True)
-    core = [f"tests/kernels/test_{name}.py" for name in CORE]
+    core = [f"tests/kernels/{name}.py" for name in CORE]
     tests = ["-m", "pytest", "-p", "no:cacheprovider", "-m", "not long and not torch"]
     steps = {
         "test_tiny": [*tests, "tests/test_tiny.py"],
         "the example cases": ["-c", _COMMAND, "run", "examples/cases.csv", "--check", "-o", str(out)],
         "the core of the kernel tests": [*tests, *core],
     }
-    codes = [_timed(machine, name, python, command) for name, command in steps.items()]
+
+    def run(name: str, command: list[str], where: Path) -> int:
+        return _timed(machine, name, command, where)
+
+    codes = [run(name, [str(python), *command], ROOT) for name, command in steps.items()]
+    if machine.foreign:  # the others' wheel is that of this machine, and tests/meta/test_packaging.py installs it
+        codes.append(install_and_try(machine, run))
     return max(*codes, _engines(machine, out / "results.csv"))
 
 
-def _timed(machine: Machine, name: str, python: Path, command: list[str]) -> int:
+def _timed(machine: Machine, name: str, command: list[str], where: Path) -> int:
     """Runs a command in an environment in which no program of this machine is taken for one of the other."""
     began = time.monotonic()
     names = ("HOME", "LANG", "COLUMNS", "TERM", "TMPDIR")
     environment = {key: os.environ[key] for key in names if key in os.environ}
-    environment |= {"ACLNN_CACHE_DIR": str(BUILD / machine.name / "cache"), "PATH": str(python.parent)}
-    code = subprocess.run([str(python), *command], cwd=ROOT, env=environment).returncode
+    environment |= {"ACLNN_CACHE_DIR": str(BUILD / machine.name / "cache"), "PATH": str(Path(command[0]).parent)}
+    code = subprocess.run(command, cwd=where, env=environment).returncode
     print(f"{machine.name}: {name}: code {code}, {time.monotonic() - began:.0f} s", flush=True)
     return code
 

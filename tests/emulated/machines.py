@@ -30,11 +30,12 @@ class Machine(NamedTuple):
     emulator: str
     processor: str
     on_numpy: int
+    foreign: bool = False  # it cannot run this machine's own Python
 
 
 _HASWELL = "Haswell-noTSX,-pcid,-x2apic,-tsc-deadline,-invpcid"  # qemu warns of what it does not have
 MACHINES = {
-    "arm": Machine("arm", "Linux on ARM, NEON", "qemu-aarch64-static", "neoverse-n1", 4),
+    "arm": Machine("arm", "Linux on ARM, NEON", "qemu-aarch64-static", "neoverse-n1", 4, foreign=True),
     "nehalem": Machine("nehalem", "x86 of 2008, SSE4", "qemu-x86_64-static", "Nehalem", 4),
     "haswell": Machine("haswell", "x86 of 2013, AVX2", "qemu-x86_64-static", _HASWELL, 4),
 }
@@ -63,30 +64,39 @@ sys.executable = {launcher!r}
 
 def python_of(machine: Machine) -> Path:
     """A program that is this machine's Python, with numba and pytest, and with our sources first on its path."""
-    if machine.name == "arm":
-        prefix = unpacked(BUILD / "arm64", "arm64", ["python3", "python3-distutils", "libgomp1", "libstdc++6"])
+    python, _ = _interpreter(machine)
+    path = [ROOT / "src"]
+    if machine.foreign:
+        path.append(wheels(BUILD / "wheels", "aarch64", python.name.removeprefix("python"), _requirements()))
+    return launcher(machine, BUILD / machine.name, *path)
+
+
+def _interpreter(machine: Machine) -> tuple[Path, Mapping[str, Path]]:
+    """A Python that the machine runs, and the variables it needs."""
+    if machine.foreign:
+        prefix = unpacked(BUILD / "arm64", "arm64", ["python3", "python3-pip", "libgomp1", "libstdc++6"])
         (prefix / "proc").mkdir(exist_ok=True)
         (prefix / "proc" / "cpuinfo").write_text(_CPUINFO, encoding="utf-8")
         python = max((prefix / "usr" / "bin").glob("python3.[0-9]*[0-9]"))
-        packages = wheels(BUILD / "wheels", "aarch64", python.name.removeprefix("python"), _requirements())
-        variables = {"QEMU_LD_PREFIX": prefix, "PYTHONHOME": prefix / "usr"}
-        return _launcher(machine, python, variables, packages)
+        return python, {"QEMU_LD_PREFIX": prefix, "PYTHONHOME": prefix / "usr"}
     if platform.machine() != "x86_64":
         raise SystemExit(f"{machine.name} runs this machine's own Python, which must be one for x86_64.")
-    return _launcher(machine, Path(sys.executable), {})
+    return Path(sys.executable), {}
 
 
-def _launcher(machine: Machine, python: Path, variables: Mapping[str, Path], *packages: Path) -> Path:
-    launcher, site = BUILD / machine.name / "bin" / "python", BUILD / machine.name / "site"
-    for folder in (launcher.parent, site):
-        folder.mkdir(parents=True, exist_ok=True)
-    (site / "sitecustomize.py").write_text(_SITE.format(launcher=str(launcher)), encoding="utf-8")
-    path = quote(":".join(map(str, (site, ROOT / "src", *packages))))
+def launcher(machine: Machine, folder: Path, *path: Path) -> Path:
+    """A program in this folder that is the machine's Python, and imports from these places first."""
+    program, site = folder / "bin" / "python", folder / "site"
+    for place in (program.parent, site):
+        place.mkdir(parents=True, exist_ok=True)
+    python, variables = _interpreter(machine)
+    (site / "sitecustomize.py").write_text(_SITE.format(launcher=str(program)), encoding="utf-8")
+    joined = quote(":".join(map(str, (site, *path))))
     more = "".join(f" {name}={quote(str(value))}" for name, value in variables.items())
     command = shlex.join([_emulator(machine), "-cpu", machine.processor, str(python)])
-    launcher.write_text(_LAUNCHER.format(path=path, variables=more, command=command), encoding="utf-8")
-    launcher.chmod(0o755)
-    return launcher
+    program.write_text(_LAUNCHER.format(path=joined, variables=more, command=command), encoding="utf-8")
+    program.chmod(0o755)
+    return program
 
 
 def _emulator(machine: Machine) -> str:

@@ -80,13 +80,10 @@ def fuzz(seconds: int) -> str:
         return run([program, first, 2**31, 300, 3, seconds], timeout=10 * seconds + 600)
 
 
-def record(seconds: int, said: str) -> None:
+def record(said: str) -> None:
     """Keeps the figures of a run for the reliability page."""
-    figures = re.findall(r"(\d+) (operator calls|computed|refused|other answers)", said)
-    lines = [
-        "seconds,operator calls,computed,refused,other answers",
-        ",".join([str(seconds), *(n for n, _ in figures)]),
-    ]
+    figures = re.findall(r"(\d+) (operator calls|computed|refused|other answers|seconds of processor|seconds)", said)
+    lines = [",".join(name for _, name in figures), ",".join(figure for figure, _ in figures)]
     RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -95,7 +92,7 @@ def main(arguments: Sequence[str]) -> None:
     said = fuzz(int(arguments[0]))
     print(said, flush=True)
     if "record" in arguments:
-        record(int(arguments[0]), said)
+        record(said)
 
 
 if __name__ == "__main__":

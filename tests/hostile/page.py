@@ -19,8 +19,9 @@ SOAK = {
     + ("五分之一处与结束时的常驻内存（MiB）", "增长（MiB/分钟）", "存活句柄", "打开的文件"),
 }
 FUZZ = {
-    "en": ("seconds", "operator calls", "computed, nothing found", "refused with a sentence", "other answers"),
-    "zh": ("秒", "算子调用", "已计算，未发现问题", "拒绝并有说明", "其他应答"),
+    "en": ("operator calls", "computed, nothing found", "refused with a sentence", "other answers")
+    + ("seconds", "seconds of processor"),
+    "zh": ("算子调用", "已计算，未发现问题", "拒绝并有说明", "其他应答", "秒", "处理器时间（秒）"),
 }
 INTERRUPTS = {
     "en": ("interrupts", "processes", "hangs", "other faults"),

@@ -230,6 +230,8 @@ def test_the_pages_build_without_warnings_and_need_no_network(lang: str, tmp_pat
     assert "<math" in built["ops/elu.html"]
     loaded = [u for text in built.values() for u in re.findall(r'(?:src|<link[^>]*href)="(\w+://[^"]*)"', text)]
     assert loaded == []
+    for word in ("Back to top", "Made with", ">Home<"):  # of the theme, which has no Chinese for them
+        assert (word in built["tutorial.html"]) == (lang == "en"), word
     index = read(tmp_path / "searchindex.js")
     assert '"code161002":' in index
     assert (r'"\u5377\u79ef":' in index) == (lang == "zh")  # 卷积

@@ -44,9 +44,7 @@ LONG_FUNCTIONS = {
     "kernels/source/matrix.py:row_sums": "a loop nest",
     "kernels/source/matrix.py:step": "a loop nest",
 }
-SHARED_NAMES = {  # of classes in kernels/, until its families have folders; nothing may be added
-    *("Axis", "Execution", "Launch", "Plan", "Problem", "Tensor", "Window"),
-}
+SHARED_NAMES = {"Axis", "Execution", "Plan", "Problem", "Tensor", "Window"}  # in kernels/; nothing may be added
 OF_A_MACHINE = re.compile(r"/(?:work|root|home/(?!me/)\w+|Users/\w+)/[\w.]|[A-Z]:\\\\Users")
 TEXTS = (*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*.toml"), ROOT / "Makefile")
 
@@ -141,3 +139,15 @@ def test_generated_files_are_fresh() -> None:
     pytest.importorskip("ruff")
     ended = subprocess.run([sys.executable, "-m", "aclnn.gen", "--check"], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout
+
+
+def test_lists_of_tests_name_files_that_are_there() -> None:
+    """Those of the emulated machines, of the instruction sets and of the continuous integration."""
+    from tests.emulated.__main__ import CORE as EMULATED
+    from tests.kernels.native.test_isa import CORE as LEVELS
+
+    named = {f"tests/kernels/{name}.py" for name in (*EMULATED, *LEVELS)}
+    for workflow in (ROOT / ".github/workflows").glob("*.yml"):
+        named |= set(re.findall(r"tests/[\w/]+\.py", workflow.read_text(encoding="utf-8")))
+    assert "tests/kernels/native/test_pool.py" in named
+    assert [place for place in sorted(named) if not (ROOT / place).exists()] == []

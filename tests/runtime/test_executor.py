@@ -14,8 +14,8 @@ import pytest
 import aclnn
 from aclnn import ops
 from aclnn.contract.call import Call
+from aclnn.kernels.native.memory import LINE
 from aclnn.kernels.registry import Prepared
-from aclnn.kernels.shared.strides import LINE
 from aclnn.runtime.call_cache import CachedCall, CallCache
 from aclnn.runtime.executor import LARGE, Executor
 from aclnn.runtime.plan import Plan, make_plan

@@ -155,8 +155,11 @@ def _said_once() -> Iterator[None]:
     except OSError as error:
         if error.errno is not None and not _refusals:
             _refusals.append(str(error))
-            where = "the cache cannot be written, so that native code is made anew every time; name another folder with"
-            log.warning("%s ACLNN_CACHE_DIR: %s", where, error)
+            log.warning(
+                "the cache cannot be written, so that native code is made anew every time; "
+                "name another folder with ACLNN_CACHE_DIR: %s",
+                error,
+            )
         raise
 
 

@@ -73,6 +73,7 @@ def ours(error: Exception) -> AclnnError:
     return AclnnError(code, f"this should not happen, please report it: {reason(error)}.")
 
 
-def invalid(message: str, argument: str | None = None) -> AclnnError:
+def invalid(message: str, argument: str | None = None, *, message_zh: str = "") -> AclnnError:
     """161002 for what is refused before a contract can look at it."""
-    return AclnnError(Status.ACLNN_ERR_PARAM_INVALID, visible(message), argument=argument)
+    code = Status.ACLNN_ERR_PARAM_INVALID
+    return AclnnError(code, visible(message), argument=argument, message_zh=visible(message_zh))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,15 @@ MOST_TAPS = 2**22  # on one axis: each is planned by itself, so a view of 2³¹ 
 
 Pair = tuple[slice, slice]
 """Output positions, and the input positions they meet, one for one."""
+
+
+class Window(NamedTuple):
+    """How the taps of a convolution move over its wide side, one number per axis."""
+
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding_before: tuple[int, ...]
+    padding_after: tuple[int, ...]
 
 
 def padding_ends(padding: Sequence[int], axes: int) -> tuple[tuple[int, int], ...]:

@@ -55,7 +55,7 @@ def build(progress: Progress | None = None) -> Path:
     try:
         home = PrivateFolder("capi")
     except OSError as error:
-        raise _cannot(f"the C++ library has no place to live: {error}.") from error
+        raise _cannot(f"the C++ library has no place to live; name a folder with ACLNN_CACHE_DIR: {error}.") from error
     made = home.path / _key(python)
     try:
         with _anchored(home) as here:

@@ -1,21 +1,24 @@
-"""Plans that the C++ library runs by itself, without Python and its lock: one kernel of native code.
+"""Plans that the C++ library runs by itself, without Python and its lock: those that only launch native code.
 
-Such a kernel takes a block of 64-bit words (kernels/native/entry.py). Which of them are addresses is found by pointing
-the kernel at two sets of addresses that nobody follows: a word that is the same for both is none, and one that differs
-must have moved as one of the tensors did, or as the workspace. A kernel with any other word stays with Python.
+A launch takes a block of 64-bit words (kernels/native/entry.py). Which of them are addresses is found by recording a
+run on two sets of addresses that nobody follows: a word that is the same for both is none, and one that differs must
+have moved as one of the tensors did, as the workspace, or as the place where kernels write that they met what they are
+not made for. A plan with any other word stays with Python.
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from aclnn.base.status import AclnnError
-from aclnn.kernels.native.threads import Launch, Work, runtime
-from aclnn.kernels.shared.strides import aligned
+from aclnn.kernels.native.memory import aligned
+from aclnn.kernels.native.tape import Launched, Tape, recording
+from aclnn.kernels.native.threads import runtime
+from aclnn.kernels.registry import Run
 from aclnn.runtime.executor import VERBOSE
 from aclnn.runtime.plan import Plan
 
@@ -23,61 +26,87 @@ Bind = Callable[[bytes], list[Any]]
 """Scratch and views on addresses: the workspace and its size, then one address per tensor."""
 
 _FAR, _APART = 2**40, 2**33  # where the sets begin, and what lies between two addresses of one: their steps differ
-_OFF_LINE = 8  # bytes: the workspace is moved to the next line, and this shows it
+_OFF_LINE = 8  # bytes: the workspace is used from the next line on, and this shows it
+
+FINDING, WORKSPACE = -1, 0  # tensors have the numbers behind
+
+
+class Slot(NamedTuple):
+    """A word of a block that is an address: which one, and how far behind it."""
+
+    word: int
+    which: int
+    offset: int
 
 
 class NativeCall:
-    """A kernel, its block, and where in it the addresses stand, as python_engine.cpp reads them."""
+    """Launches one after the other, and where in their blocks the addresses stand, as native_call.h reads them."""
 
-    def __init__(self, work: Work, slots: list[tuple[int, int, int]]):
-        self._work = work  # owns memory that the block points to
+    def __init__(self, run: Run, launches: list[tuple[Launched, list[Slot]]]):
+        self._run = run  # owns memory that blocks point to
+        self.threads = max(launch.threads for launch, _ in launches)
         omp = runtime()
-        self.threads = work.arm()
-        head = [work.entry.address, omp.parallel_address if omp else 0, self.threads, len(slots), len(work.block)]
-        words = [*head, *(number for slot in slots for number in slot), *work.block]
+        words = [len(launches), omp.parallel_address if omp else 0]
+        for launch, slots in launches:
+            words += [launch.entry, launch.threads, len(slots), len(launch.block)]
+            words += [*(number for slot in slots for number in slot), *launch.block]
         self._words = (ctypes.c_int64 * len(words))(*words)
         self.address = ctypes.addressof(self._words)
 
 
 def native_call(plan: Plan, bind: Bind) -> NativeCall | None:
-    """How to run a plan without Python; None if there is more to it than a kernel."""
-    if plan.kernel != "numba" or VERBOSE or plan.value_rules:
-        return None
-    launch = plan.instantiate()
-    if not isinstance(launch, Launch):
+    """How to run a plan without Python; None if there is more to it than launches."""
+    if not plan.prepared.is_launches or VERBOSE or plan.value_rules:
         return None
     count = sum(1 if a.kind == "tensor" else len(plan.call[a.name] or ()) for a in plan.op.tensors)
-    first, second = ([k * _FAR + k * _APART * i for i in range(1 + count)] for k in (1, 2))
-    first[0] += _OFF_LINE
-    second[0] += _OFF_LINE
+    places = [Places.far_away(k, count) for k in (1, 2)]
     try:
-        works = [_pointed_at(launch, bind, addresses, plan.workspace_size) for addresses in (first, second)]
+        (run, first), (_, second) = (_recorded(plan, bind, far) for far in places)
     except AclnnError:  # a view that no memory can hold: who calls gets the sentence
         return None
-    slots = _slots(works, first, second)
-    needs_pool = works[0].threads > 1 and runtime() is None
-    return None if slots is None or needs_pool else NativeCall(works[0], slots)
+    pairs = zip(first.launches, second.launches, strict=True)
+    before, after = (far.known(tape.finding) for far, tape in zip(places, (first, second), strict=True))
+    found = [(one, _slots(zip(one.block, other.block, strict=True), before, after)) for one, other in pairs]
+    known = [(launch, slots) for launch, slots in found if slots is not None]
+    needs_pool = runtime() is None and any(launch.wanted > 1 for launch in first.launches)
+    return NativeCall(run, known) if len(known) == len(found) and not needs_pool else None
 
 
-def _pointed_at(launch: Launch, bind: Bind, addresses: list[int], size: int) -> Work:
-    workspace, *tensors = addresses
-    words = [workspace, size, *tensors]
-    work: Any = getattr(launch.bound(*bind(struct.pack(f"={len(words)}q", *words))), "__self__", None)
-    assert isinstance(work, Work)
-    return work
+class Places(NamedTuple):
+    """Addresses that nobody follows: of a workspace, and of every tensor."""
+
+    workspace: int
+    tensors: list[int]
+
+    @classmethod
+    def far_away(cls, k: int, count: int) -> Places:
+        return cls(k * _FAR + _OFF_LINE, [k * _FAR + k * _APART * (1 + i) for i in range(count)])
+
+    def known(self, finding: int | None) -> dict[int, int]:
+        """Every address that may stand in a block, by what a slot calls it."""
+        known = dict(enumerate([aligned(self.workspace), *self.tensors], WORKSPACE))
+        return known if finding is None else known | {FINDING: finding}
 
 
-def _slots(works: list[Work], first: list[int], second: list[int]) -> list[tuple[int, int, int]] | None:
-    """(word of the block, which address, how far from it) of all words that move; the workspace is address 0."""
-    steps = {b - a: i for i, (a, b) in enumerate(zip(first, second, strict=True))}
+def _recorded(plan: Plan, bind: Bind, places: Places) -> tuple[Run, Tape]:
+    words = [places.workspace, plan.workspace_size, *places.tensors]
+    with recording() as tape:
+        run = plan.instantiate()
+        run(*bind(struct.pack(f"={len(words)}q", *words)))
+    return run, tape
+
+
+def _slots(words: Iterable[tuple[int, int]], before: dict[int, int], after: dict[int, int]) -> list[Slot] | None:
+    """Of all words that move; None if one has not moved as an address did that is known."""
+    steps = {after[which] - before[which]: which for which in before}
     slots = []
-    for word, (one, other) in enumerate(zip(works[0].block, works[1].block, strict=True)):
+    for word, (one, other) in enumerate(words):
         if one == other:
             continue
-        address = steps.get(other - one)
-        if address is None or (address == 0 and one != aligned(first[0])):
+        which = steps.get(other - one)
+        if which is None or (which == FINDING and one != before[which]):
             return None
-        slots.append((word, address, 0 if address == 0 else one - first[address]))
+        slots.append(Slot(word, which, one - before[which]))
     return slots
 
 
@@ -89,7 +118,7 @@ class By(IntEnum):
     BRINGER = 2
 
 
-SHORT = 4096  # elements of output: fewer are computed sooner than queued and taken from the queue
+SHORT = 12288  # elements of all tensors, one by one: fewer are computed sooner than queued and taken from the queue
 
 
 def run_by(plan: Plan, native: NativeCall | None) -> By:
@@ -97,5 +126,8 @@ def run_by(plan: Plan, native: NativeCall | None) -> By:
     that wakes any is the worker's. Whoever waits for another may as well do it."""
     if native is None:
         return By.ANYONE if plan.kernel in ("numpy", "nothing to compute") else By.WORKER
-    written = sum(spec.size for arg in plan.outputs for spec in plan.call.specs(arg.name))
-    return By.WORKER if native.threads > 1 else By.BRINGER if written <= SHORT else By.ANYONE
+    if native.threads > 1:
+        return By.WORKER
+    used = (arg.name for arg, takes_part in zip(plan.op.tensors, plan.taking_part, strict=True) if takes_part)
+    touched = sum(spec.size for name in used for spec in plan.call.specs(name))
+    return By.BRINGER if plan.kernel == "numba" and touched <= SHORT else By.ANYONE

@@ -15,7 +15,7 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[NAME]...",
-        help="elu, convolution, unseen, conv_tbc, lstm, lstm_cell, calls, training, golden, streams; none: all.",
+        help="elu, convolution, unseen, conv_tbc, lstm, lstm_cell, calls, training, golden, streams, busy; none: all.",
     ),
 ]
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable
 from importlib import metadata
 
+from rich.cells import set_cell_size
+
 from aclnn import __version__
-from aclnn.base import folder, language
+from aclnn.base import folder, language, layout
+from aclnn.base.language import Text
 from aclnn.base.status import AclnnError
+from aclnn.base.text import visible
 from aclnn.cli.options import Lang
-from aclnn.cli.screen import say
+from aclnn.cli.screen import show, width
 from aclnn.golden.texts import many
 from aclnn.runtime import settings
 
@@ -33,23 +38,26 @@ _VARIABLES = (
 )
 
 
+_WIDTH = 20  # of a name
+
+
 def env(lang: Lang = None) -> None:
     """Prints versions, settings and environment variables, one per line."""
-    for name, value in facts().items():
-        say(f"{name:20} {value}")
+    lines = (f"{set_cell_size(name, _WIDTH)} {visible(value)}" for name, value in facts().items())
+    show(part for line in lines for part in layout.fold(line, width(), hang=_WIDTH + 1))
 
 
 def facts() -> dict[str, str]:
     found = {
         "aclnn-cpu": __version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
-        "platform": f"{platform.system()} {platform.machine()}",
-        "cpu": _cpu(),
-        "product": _setting(lambda: settings.current_product().name),
-        "engine": _setting(settings.current_engine),
-        "threads": _setting(lambda: str(settings.current_threads())),
-        "language": language.asked(),
-        "cache": _cache(),
+        Text("platform", "平台").say(): f"{platform.system()} {platform.machine()}",
+        Text("cpu", "处理器").say(): _cpu(),
+        Text("product", "产品").say(): _setting(lambda: settings.current_product().text(language.current())),
+        Text("engine", "引擎").say(): _setting(settings.current_engine),
+        Text("threads", "线程数").say(): _setting(lambda: str(settings.current_threads())),
+        Text("language", "语言").say(): language.asked(),
+        Text("cache", "缓存").say(): _cache(),
     }
     found |= {package: _version(package) for package in _PACKAGES}
     return found | {name: os.environ[name] for name in _VARIABLES if name in os.environ}
@@ -60,26 +68,32 @@ def _cache() -> str:
     try:
         place = folder.root()
     except OSError as error:
-        return f"unusable: {error}"
+        return _unusable(str(error))
     files = [path for path in place.rglob("*") if path.is_file()]
-    size = sum(path.stat().st_size for path in files)
+    size = f"{sum(path.stat().st_size for path in files) / 1e6:.1f} MB"
     writable = next(path for path in (place, *place.parents) if path.exists())
-    state = "" if os.access(writable, os.W_OK) else "; it cannot be written: name another with ACLNN_CACHE_DIR"
-    return f"{place} ({size / 1e6:.1f} MB in {many(len(files), 'file')}{state})"
+    cure = Text("it cannot be written: name another with ACLNN_CACHE_DIR", "不可写：请用ACLNN_CACHE_DIR另行指定")
+    state = "" if os.access(writable, os.W_OK) else Text("; ", "；").say() + cure.say()
+    held = Text(f" ({size} in {many(len(files), 'file')}{state})", f"（{len(files)}个文件，共{size}{state}）")
+    return f"{place}{held.say()}"
 
 
-def _setting(read: object) -> str:
+def _setting(read: Callable[[], str]) -> str:
     try:
-        return str(read())  # type: ignore[operator]
+        return read()
     except AclnnError as error:
-        return f"unusable: {error.message}"
+        return _unusable(error.message_zh if language.current() == "zh" else error.message)
+
+
+def _unusable(why: str) -> str:
+    return Text(f"unusable: {why}", f"不可用：{why}").say()
 
 
 def _version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return Text("not installed", "未安装").say()
 
 
 def _cpu() -> str:
@@ -87,4 +101,4 @@ def _cpu() -> str:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
-        return platform.processor() or "unknown"
+        return platform.processor() or Text("unknown", "未知").say()

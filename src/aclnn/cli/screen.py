@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sized
@@ -24,6 +25,8 @@ from aclnn.gen.tables import Table as Rows
 
 T = TypeVar("T")
 
+log = logging.getLogger("aclnn")
+
 console = Console()
 errors = Console(stderr=True)
 
@@ -36,8 +39,17 @@ def prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="aclnn")
+    if not any(isinstance(handler, _Warnings) for handler in log.handlers):
+        log.addHandler(_Warnings(logging.WARNING))
     if os.environ.get("ACLNN_LANG"):
         language.checked(os.environ["ACLNN_LANG"], "ACLNN_LANG")
+
+
+class _Warnings(logging.Handler):
+    """What the package warns of is for the reader of the terminal: in the same voice as all else."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(f"aclnn: {record.getMessage()}")
 
 
 def _shown_otherwise(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -33,6 +33,7 @@ class Prepared:
 
     instantiate: Callable[[], Run]
     workspace_size: int = 0
+    is_launches: bool = False  # a run does nothing but launch native code: it looks at no element of a tensor
 
 
 class Kernel(NamedTuple):
@@ -99,7 +100,7 @@ def _quiet(run: Run) -> Run:
 
 def kernels_of(op_name: str, family: str) -> tuple[Kernel, ...]:
     """The kernels of an operator, the fast ones first; importing its family's modules registers them."""
-    for module in ("fast", "fast_forward", "numpy", "numpy_forward"):
+    for module in ("fast", "fast_forward", "numpy"):
         if find_spec(f"aclnn.kernels.{family}.{module}") is not None:
             import_module(f"aclnn.kernels.{family}.{module}")
     return tuple(sorted(_KERNELS.get(op_name, ()), key=lambda k: k.engine != "fast"))

@@ -32,10 +32,14 @@ def call_key(
     key = [op, context(), values, kinds]  # values with their types: 1, 1.0 and True are three calls
     _look(key, tensors, op)
     if out is not None:
-        if type(out) is list:
+        kind = type(out)
+        if kind is np.ndarray and out.flags.carray:  # as _look has it, a call less
+            key += kind, out.dtype, out.shape, out.strides
+        elif kind is list:
             raise TypeError
-        key.append(type(out))
-        _look(key, out if type(out) is tuple else (out,), None)
+        else:
+            key.append(kind)
+            _look(key, out if kind is tuple else (out,), None)
     if product is not None or engine is not None:
         if type(product) not in _SETTINGS or type(engine) not in _SETTINGS:
             raise TypeError

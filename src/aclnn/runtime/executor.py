@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.base import language
 from aclnn.base.adopt import Adopted, adopt
+from aclnn.base.chinese import translated
 from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array, overlap, same_view
 from aclnn.base.status import AclnnError, Status, reason
@@ -21,7 +23,7 @@ from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.check import Violation
 from aclnn.contract.model import Arg, Op
 from aclnn.contract.rows import are_rows, split
-from aclnn.kernels.shared.strides import LINE, address, aligned
+from aclnn.kernels.native.memory import LINE, address, aligned
 from aclnn.runtime.plan import Plan, guarded
 from aclnn.runtime.stream import Job, Stream
 
@@ -64,8 +66,8 @@ class Executor:
     def refused(self) -> tuple[tuple[str, str], ...]:
         return self.plan.refused
 
-    def explain(self) -> str:
-        return self.plan.explain()
+    def explain(self, lang: str | None = None) -> str:
+        return self.plan.explain(lang)
 
     def run(self, workspace: Any = None, stream: Stream | None = None) -> Any:
         """Runs the plan: at once without a stream, else after what the stream already has. Returns the outputs."""
@@ -346,9 +348,10 @@ def _brief(spec: Any) -> str:
 
 
 def report(plan: Plan, plan_us: float, run_us: float) -> None:
-    """One parseable line per run: fields between commas, of which there are no others."""
+    """One parseable line per run: fields between commas, of which there are no others. Reasons are for its reader."""
     shapes = " ".join(f"{a.name}={_signature(plan, a)}" for a in plan.op.tensors if plan.call[a.name] is not None)
-    refused = "|".join(f"{name}:{why}" for name, why in plan.refused).replace(",", ";")
+    said = translated if language.current() == "zh" else str
+    refused = "|".join(f"{name}:{said(why)}" for name, why in plan.refused).replace(",", ";")
     print(
         f"aclnn,{plan.op.name},{shapes},kernel={plan.kernel},refused={refused},plan_us={plan_us:.1f},run_us={run_us:.1f}",
         file=sys.stderr,

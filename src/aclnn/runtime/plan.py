@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aclnn import ops
+from aclnn.base import language
+from aclnn.base.chinese import translated
 from aclnn.base.once import Once, kept
 from aclnn.base.status import AclnnError, Status, invalid, reason
 from aclnn.base.tensor import Placement
@@ -71,10 +73,17 @@ class Plan:
         found = (a.sentence(self.call) for a in self.op.advice if a.applies(self.call))
         return tuple(f"{self.op.name}: {text}." for text in found)
 
-    def explain(self) -> str:
-        """Which kernel runs, and who said no and why."""
-        lines = [f"{self.op.name} on {self.call.device}: kernel {self.kernel}, workspace {self.workspace_size} bytes"]
-        return "\n".join([*lines, *(f"  {name} refused: {why}" for name, why in self.refused)])
+    def explain(self, lang: str | None = None) -> str:
+        """Which kernel runs, and who said no and why, in the language of the reader; `refused` is English always."""
+        op, kernel, size = self.op.name, self.kernel, self.workspace_size
+        if language.current(lang) == "zh":
+            device = self.call.device.text("zh")
+            lines = [f"{op}（{device}）：内核{translated(kernel)}，workspace为{size}字节"]
+            lines += [f"  {name}拒绝：{translated(why)}" for name, why in self.refused]
+        else:
+            lines = [f"{op} on {self.call.device}: kernel {kernel}, workspace {size} bytes"]
+            lines += [f"  {name} refused: {why}" for name, why in self.refused]
+        return "\n".join(lines)
 
 
 def make_plan(op: Op, call: Call, engine: str, threads: int) -> Plan:
@@ -100,8 +109,17 @@ def _choose(op: Op, call: Call, engine: str, threads: int) -> Plan:
             refused.pop(kernel.name, None)
             return Plan(op, call, kernel.name, tuple(refused.items()), answer)
         refused[kernel.name] = answer.reason
+    raise _nobody(op, engine, refused)
+
+
+def _nobody(op: Op, engine: str, refused: dict[str, str]) -> AclnnError:
+    """Every kernel that was asked said no."""
     reasons = "; ".join(f"{name}: {why}" for name, why in refused.items()) or "no such kernel is installed"
-    raise invalid(f"{op.name}: engine {engine!r} cannot serve this call ({reasons}).")
+    chinese = "；".join(f"{name}：{translated(why)}" for name, why in refused.items()) or "没有安装这样的内核"
+    return invalid(
+        f"{op.name}: engine {engine!r} cannot serve this call ({reasons}).",
+        message_zh=f"{op.name}：引擎{engine!r}无法执行此调用（{chinese}）。",
+    )
 
 
 def _in_turn(kernels: list[Kernel], call: Call, engine: str, refused: dict[str, str]) -> Iterator[Kernel]:

@@ -17,7 +17,7 @@ from aclnn.base.adopt import to_torch
 from aclnn.base.dtype import BFLOAT16
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import Placement, TensorSpec
-from aclnn.kernels.shared.strides import address
+from aclnn.kernels.native.memory import addresses
 from aclnn.runtime import scratch
 from aclnn.runtime.call_key import LISTS, flat
 from aclnn.runtime.executor import VERBOSE, allocator, check_addresses
@@ -87,7 +87,7 @@ class Replay:
             view = loan.views.get(where)
             given[i] = loan.new_view(where) if view is None else view
         if self._gives:  # shapes and strides are those of the plan: addresses decide
-            places = (*map(address, given if self._present is None else self._present(given)),)
+            places = addresses(given if self._present is None else self._present(given))
             if places not in self._apart:
                 self._check_apart(given, places)
         return given

@@ -43,11 +43,17 @@ struct Piece {
 
 enum class Kind { tensor, list, scalar, ints, flags, number, real };
 
+// An output's switch: an entry of a mask, or a number that is one.
+struct Switch {
+  size_t arg, entry;
+};
+
 struct Arg {
   explicit Arg(Kind kind, bool is_output = false) : kind(kind), is_output(is_output) {}
 
   Kind kind;
   bool is_output;
+  std::vector<Switch> only_if;    // one or none: off, the output is neither validated nor written
   std::vector<Piece> pieces;      // of a tensor or a list
   std::vector<int64_t> numbers;   // of an array, or the one number
   double real = 0;
@@ -85,6 +91,7 @@ struct Call {
   int plan() { return op->plan(*this, &workspace_size, &executor); }
   int run(aclrtStream stream);
 
+  bool takes_part(const Arg& output) const;
   bool untouched() const;         // no byte of any buffer has changed
   std::string outcome() const;    // what is wrong after a success; nothing if all is right
 

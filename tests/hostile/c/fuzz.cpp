@@ -1,11 +1,14 @@
-// `fuzz FIRST COUNT STEPS THREADS SECONDS`: random histories of the C interface, one per seed and thread.
+// `fuzz FIRST COUNT STEPS THREADS SECONDS`: random histories of the C interface, one per seed and thread. SIGTERM ends it
+// after the seed it is at, as the end of its time does.
 //
 // What must hold: nothing crashes or hangs; an answer other than 0 leaves a sentence and the memory as it was; 0 means
 // that the outputs are whole and right and that nothing else was written; in the end nothing is alive.
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <mutex>
 #include <thread>
 
@@ -17,6 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+volatile std::sig_atomic_t is_over = 0;
 std::atomic<long> calls{0}, computed{0}, refused{0}, others{0};
 
 // Handles that threads leave for each other: alive, dead or never alive, and without memory behind them.
@@ -386,10 +390,13 @@ int main(int, char** arguments) {
   const uint64_t first = std::strtoull(arguments[1], nullptr, 10), count = std::strtoull(arguments[2], nullptr, 10);
   const long steps = std::atol(arguments[3]);
   const uint64_t threads = std::strtoull(arguments[4], nullptr, 10);
-  const auto end = Clock::now() + std::chrono::seconds(std::atol(arguments[5]));
+  const auto began = Clock::now(), end = began + std::chrono::seconds(std::atol(arguments[5]));
+  std::signal(SIGTERM, [](int) { is_over = 1; });
   uint64_t seed = first;
-  for (; seed < first + count && Clock::now() < end; ++seed) one_seed(seed, steps, threads);
-  std::printf("seeds %llu to %llu: %ld operator calls, %ld computed, %ld refused, %ld other answers, nothing found\n",
+  for (; seed < first + count && Clock::now() < end && is_over == 0; ++seed) one_seed(seed, steps, threads);
+  const auto took = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began);
+  std::printf("seeds %llu to %llu: %ld operator calls, %ld computed, %ld refused, %ld other answers, "
+              "%ld seconds, %ld seconds of processor, nothing found\n",
               static_cast<unsigned long long>(first), static_cast<unsigned long long>(seed - 1), calls.load(),
-              computed.load(), refused.load(), others.load());
+              computed.load(), refused.load(), others.load(), static_cast<long>(took.count()), static_cast<long>(std::clock() / CLOCKS_PER_SEC));
 }

@@ -40,6 +40,20 @@ Piece input_piece(Draw& draw, const Shape& shape, aclFormat format) {
   return piece;
 }
 
+// For every step of a variable-length LSTM, how many sequences are still there.
+Piece batch_sizes_piece(Draw& draw, int64_t steps, int64_t batch) {
+  Piece piece = make_piece(draw, {2 * steps}, ACL_FORMAT_ND);  // twice as wide as the floats it is made for
+  piece.dtype = ACL_INT64;
+  piece.shape = {steps};
+  piece.storage /= 2;
+  piece.offset /= 2;
+  for (int64_t i = 0, there = batch; i < steps; ++i) {
+    if (there > 0 && draw.one_in(4)) --there;
+    std::memcpy(piece.element(i), &there, sizeof there);
+  }
+  return piece;
+}
+
 Piece output_piece(Draw& draw, const Shape& shape, aclFormat format) {
   Piece piece = make_piece(draw, shape, format);
   for (int64_t i = 0; i < piece.count(); ++i) std::memcpy(piece.element(i), &kPoison, sizeof kPoison);
@@ -59,6 +73,7 @@ class Builder {
   }
   Builder& ints(int64_t value) { return numbers(Kind::ints, {value}); }
   Builder& in_out(const Shape& shape) { return tensor(true, input_piece(draw_, shape, ACL_FORMAT_ND)); }
+  Builder& batch_sizes(int64_t steps, int64_t batch) { return tensor(false, batch_sizes_piece(draw_, steps, batch)); }
   Builder& ins(const std::vector<Shape>& shapes) { return list(shapes, false); }
   Builder& outs(const std::vector<Shape>& shapes) { return list(shapes, true); }
   Builder& scalar(double value) {
@@ -76,6 +91,11 @@ class Builder {
     Arg arg(Kind::real);
     arg.real = value;
     return add(std::move(arg));
+  }
+  // The last output takes part only where this entry of a mask, or this number, is not 0.
+  Builder& only_if(size_t arg, size_t entry = 0) {
+    call_.args.back().only_if = {{arg, entry}};
+    return *this;
   }
   Builder& null() {
     Arg arg(Kind::tensor);
@@ -109,11 +129,11 @@ class Builder {
   Call call_;
 };
 
-// Every element of every output is a number, and another one than before.
+// Every element of every output that takes part is a number, and another one than before.
 std::string whole(const Call& call) {
   for (const Arg& arg : call.args) {
     for (const Piece& piece : arg.pieces) {
-      for (int64_t i = 0; arg.is_output && i < piece.count(); ++i) {
+      for (int64_t i = 0; arg.is_output && call.takes_part(arg) && i < piece.count(); ++i) {
         if (std::memcmp(piece.element(i), &kPoison, sizeof kPoison) == 0) return kUnwritten;
       }
     }
@@ -234,6 +254,11 @@ std::string convolution_fault(const Call& call) {
   return "";
 }
 
+std::vector<int64_t> mask(Draw& draw) {
+  if (!draw.one_in(3)) return {1, 1, 1};
+  return {draw.below(2), draw.below(2), draw.below(2)};
+}
+
 struct Sizes {
   explicit Sizes(Draw& draw)
       : batch(draw.between(1, 3)), in(draw.between(1, 4)), out(draw.between(1, 4)), length(draw.between(3, 7)) {}
@@ -265,8 +290,9 @@ Call valid_convolution_backward(Draw& draw) {
   Builder builder(draw, kConvolutionBackward);
   builder.in({s.batch, s.out, s.length}, ACL_FORMAT_NCL).in({s.batch, s.in, s.length}, ACL_FORMAT_NCL);
   builder.in({s.out, s.in, 3}, ACL_FORMAT_NCL).ints(s.out);
-  convolution_settings(builder).number(1).numbers(Kind::flags, {1, 1, 1}).number(0);
-  builder.out({s.batch, s.in, s.length}, ACL_FORMAT_NCL).out({s.out, s.in, 3}, ACL_FORMAT_NCL).out({s.out});
+  convolution_settings(builder).number(1).numbers(Kind::flags, mask(draw)).number(0);
+  builder.out({s.batch, s.in, s.length}, ACL_FORMAT_NCL).only_if(10, 0);
+  builder.out({s.out, s.in, 3}, ACL_FORMAT_NCL).only_if(10, 1).out({s.out}).only_if(10, 2);
   return builder.held_to(whole);
 }
 
@@ -307,13 +333,32 @@ std::vector<Shape> parameters(int64_t in, int64_t hidden) {
   return {{4 * hidden, in}, {4 * hidden, hidden}, {4 * hidden}, {4 * hidden}};
 }
 
+// Variable length or not; a variable-length batch may be given with its steps and sequences on one axis.
+struct LstmShapes {
+  LstmShapes(Draw& draw, const Sizes& s) : has_batch_sizes(draw.one_in(3)) {
+    const bool is_flat = has_batch_sizes && draw.one_in(2);
+    const auto sequence = [&](int64_t width) {
+      return is_flat ? Shape{s.length * s.batch, width} : Shape{s.length, s.batch, width};
+    };
+    input = sequence(s.in);
+    output = sequence(s.out);
+  }
+  Builder& batch_sizes(Builder& builder, const Sizes& s) const {
+    return has_batch_sizes ? builder.batch_sizes(s.length, s.batch) : builder.null();
+  }
+  bool has_batch_sizes;
+  Shape input, output;
+};
+
 Call valid_lstm(Draw& draw) {
   const Sizes s(draw);
+  const LstmShapes shapes(draw, s);
   const Shape state = {1, s.batch, s.out}, gate = {s.length, s.batch, s.out};
   Builder builder(draw, kLSTM);
-  builder.in({s.length, s.batch, s.in}).ins(parameters(s.in, s.out)).ins({state, state}).null();
-  builder.number(1).number(1).real(0).number(1).number(0).number(0).out(gate).out(state).out(state);
-  for (int i = 0; i < 7; ++i) builder.outs({gate});
+  builder.in(shapes.input).ins(parameters(s.in, s.out)).ins({state, state});
+  shapes.batch_sizes(builder, s).number(1).number(1).real(0).number(draw.one_in(4) ? 0 : 1).number(0).number(0);
+  builder.out(shapes.output).out(state).out(state);
+  for (int i = 0; i < 7; ++i) builder.outs({gate}).only_if(7);
   return builder.held_to(whole);
 }
 
@@ -328,12 +373,14 @@ const Operator kLstmBackward = {"aclnnLstmBackward",
 
 Call valid_lstm_backward(Draw& draw) {
   const Sizes s(draw);
-  const Shape state = {1, s.batch, s.out}, gate = {s.length, s.batch, s.out}, input = {s.length, s.batch, s.in};
+  const LstmShapes shapes(draw, s);
+  const Shape state = {1, s.batch, s.out}, gate = {s.length, s.batch, s.out};
   Builder builder(draw, kLstmBackward);
-  builder.in(input).ins({state, state}).ins(parameters(s.in, s.out)).in(gate).in(state).in(state);
+  builder.in(shapes.input).ins({state, state}).ins(parameters(s.in, s.out)).in(shapes.output).in(state).in(state);
   for (int i = 0; i < 7; ++i) builder.ins({gate});
-  builder.null().number(1).number(1).real(0).number(1).number(0).number(0).numbers(Kind::flags, {1, 1, 1, 1});
-  return builder.out(input).out(state).out(state).outs(parameters(s.in, s.out)).held_to(whole);
+  shapes.batch_sizes(builder, s).number(1).number(1).real(0).number(1).number(0).number(0);
+  builder.numbers(Kind::flags, {1, 1, 1, 1});
+  return builder.out(shapes.input).out(state).out(state).outs(parameters(s.in, s.out)).held_to(whole);
 }
 
 const Operator kCell = {"aclnnThnnFusedLstmCell", [](const Call& c, uint64_t* size, aclOpExecutor** executor) -> int {
@@ -378,7 +425,8 @@ Call valid_cell_backward(Draw& draw) {
   const Sizes s(draw);
   const Shape gates = {s.batch, 4 * s.out}, state = {s.batch, s.out};
   Builder builder(draw, kCellBackward);
-  builder.in(state).in(state).in(state).in(state).in(gates).number(1).out(gates).out(state).out({4 * s.out});
+  builder.in(state).in(state).in(state).in(state).in(gates).number(draw.one_in(4) ? 0 : 1);
+  builder.out(gates).out(state).out({4 * s.out}).only_if(5);
   return builder.held_to(whole);
 }
 

@@ -194,9 +194,8 @@ Outcome run(void* given, Words addresses, bool last) {
   auto* executor = static_cast<PythonExecutor*>(given);
   const std::unique_ptr<PythonExecutor> ends_here(last ? executor : nullptr);
   const NativeCall* native = executor->plan->native;
-  if (native == nullptr) return run_in_python(executor, addresses, last);
-  native->run(addresses);
-  return {};
+  if (native != nullptr && native->run(addresses)) return {};
+  return run_in_python(executor, addresses, last);
 }
 
 void destroy(void* executor) { delete static_cast<PythonExecutor*>(executor); }

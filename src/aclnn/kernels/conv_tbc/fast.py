@@ -40,7 +40,7 @@ def conv_tbc_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
 
 @kernel("aclnnConvTbcBackward", "onednn", engine="fast", too_small=too_small)
 def conv_tbc_backward_onednn(call: Call, threads: int) -> Prepared | Refusal:
-    return _backward(call, threads, bfloat16.backward)
+    return _backward(call, threads, convolution_fast.convolution_backward_onednn)
 
 
 @kernel("aclnnConvTbc", "tiles", engine="fast", too_small=too_small, gives_way=gives_way)
@@ -50,7 +50,7 @@ def conv_tbc_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
 
 @kernel("aclnnConvTbc", "onednn", engine="fast", too_small=too_small)
 def conv_tbc_onednn(call: Call, threads: int) -> Prepared | Refusal:
-    return _forward(call, threads, bfloat16.forward)
+    return _forward(call, threads, convolution_fast.convolution_onednn_fast)
 
 
 def _backward(call: Call, threads: int, prepare: Prepare) -> Prepared | Refusal:
@@ -68,7 +68,7 @@ def _backward(call: Call, threads: int, prepare: Prepare) -> Prepared | Refusal:
 
         return run
 
-    return Prepared(instantiate, plan.workspace_size)
+    return Prepared(instantiate, plan.workspace_size, plan.is_launches)
 
 
 def _forward(call: Call, threads: int, prepare: Prepare) -> Prepared | Refusal:
@@ -84,7 +84,7 @@ def _forward(call: Call, threads: int, prepare: Prepare) -> Prepared | Refusal:
 
         return run
 
-    return Prepared(instantiate, plan.workspace_size)
+    return Prepared(instantiate, plan.workspace_size, plan.is_launches)
 
 
 def _is_row(call: Call) -> bool:

@@ -11,27 +11,18 @@ A forward convolution is the gradInput of a transposed one, with a bias; and a t
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aclnn.base.dtype import BFLOAT16, FLOAT32, DType, promote
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP
+from aclnn.base.taps import Window
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution.call import (
-    INPUTS,
-    OUTPUTS,
-    Window,
-    as_gradient,
-    forward_not_taken,
-    not_taken,
-    wanted,
-    window_of,
-)
-from aclnn.kernels.convolution.numpy import convolution_backward_numpy
-from aclnn.kernels.convolution.numpy_forward import convolution_numpy
+from aclnn.kernels.convolution.call import INPUTS, OUTPUTS, as_gradient, forward_not_taken, not_taken, wanted, window_of
 from aclnn.kernels.native import jit
+from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.onednn import library as onednn
 from aclnn.kernels.onednn.library import (
@@ -48,10 +39,11 @@ from aclnn.kernels.onednn.library import (
 from aclnn.kernels.onednn.program import Buffer, Program, Recent, Session
 from aclnn.kernels.registry import Prepared, Refusal, Run
 from aclnn.kernels.shared import sums
-from aclnn.kernels.shared.ports import Port, Traffic, entrance, exit_
-from aclnn.kernels.shared.strides import address, aligned
+from aclnn.kernels.shared.ports import Port, Traffic, input_port, output_port
 
 FEW_CHANNELS = 16
+LOOK = ("convert.find_not_finite_bfloat16", "BI")
+LOOKS_PER_THREAD = 1 << 17  # elements to look at that pay for waking a thread
 Dims = tuple[int, ...]
 FORWARD = ("gradOutput", "weight", "bias", "gradInput")  # what the tensors of a convolution forwards are here
 Given = Mapping[str, Array | None]
@@ -88,32 +80,19 @@ def _refused(call: Call) -> str | None:
     return None if has_bfloat16 else "the processor has no instructions for bfloat16"
 
 
-def backward(call: Call, threads: int) -> Prepared | Refusal:
-    """The gradients that are wanted."""
+def backward(call: Call, threads: int, exact: Callable[[Call, int], Prepared]) -> Prepared | Refusal:
+    """The gradients that are wanted; `exact` plans the kernel for runs that meet NaN or Inf."""
     if (reason := not_taken(call) or _refused(call)) is not None:
         return Refusal(reason)
     try:
         planned = Bfloat16Plan(call, None, threads)
         of_bias = sums.plan(call["gradOutput"], 1, call["gradBias"], threads) if call["outputMask"][2] else None
+        return _prepared(planned, (*INPUTS, *OUTPUTS), exact(call, threads), of_bias)
     except (onednn.OneDnnError, jit.NoNativeCodeError) as error:
         return Refusal(str(error))
 
-    def instantiate() -> Run:
-        execution, exact = Execution(planned), convolution_backward_numpy(call)
-        add = of_bias.adder() if of_bias else None
 
-        def run(workspace: Array | None, *tensors: Any) -> None:
-            if not execution.run(workspace, dict(zip((*INPUTS, *OUTPUTS), tensors, strict=False))):
-                exact(None, *tensors)
-            elif add is not None:
-                add(tensors[0], tensors[-1])
-
-        return run
-
-    return Prepared(instantiate, planned.parts().program.arena.size)
-
-
-def forward(call: Call, threads: int) -> Prepared | Refusal:
+def forward(call: Call, threads: int, exact: Callable[[Call, int], Prepared]) -> Prepared | Refusal:
     """The convolution itself."""
     if (reason := forward_not_taken(call) or _refused(call)) is not None:
         return Refusal(reason)
@@ -121,20 +100,29 @@ def forward(call: Call, threads: int) -> Prepared | Refusal:
         return Refusal("it adds no bias to a transposed convolution")
     try:
         planned = Bfloat16Plan(as_gradient(call), call["bias"], threads)
-        size = planned.parts().program.arena.size
+        return _prepared(planned, FORWARD, exact(call, threads))
     except (onednn.OneDnnError, jit.NoNativeCodeError) as error:
         return Refusal(str(error))
 
+
+def _prepared(
+    planned: Bfloat16Plan, names: Sequence[str], exact: Prepared, of_bias: sums.Sums | None = None
+) -> Prepared:
+    """Runs of a plan; those that meet NaN or Inf are for a kernel that is exact."""
+
     def instantiate() -> Run:
-        execution, exact = Execution(planned), convolution_numpy(call)
+        execution, again = Execution(planned), exact.instantiate()
+        add = of_bias.adder() if of_bias else None
 
         def run(workspace: Array | None, *tensors: Any) -> None:
-            if not execution.run(workspace, dict(zip(FORWARD, tensors, strict=True))):
-                exact(None, *tensors)
+            if not execution.run(workspace, dict(zip(names, tensors, strict=False))):
+                again(workspace, *tensors)
+            elif add is not None:
+                add(tensors[0], tensors[-1])
 
         return run
 
-    return Prepared(instantiate, size)
+    return Prepared(instantiate, max(planned.parts().program.arena.size, exact.workspace_size))
 
 
 class Tensor(NamedTuple):
@@ -163,10 +151,6 @@ class Problem(NamedTuple):
     transposed: bool
     threads: int
 
-    @property
-    def pads(self) -> bool:
-        return any(self.window.padding_before) or any(p > 0 for p in self.window.padding_after)
-
     def convolution(self) -> Convolution:
         """In layouts of oneDNN's choice."""
         wide, weight, narrow = (onednn.any_layout(BFLOAT16, t.dims) for t in (self.wide, self.weight, self.narrow))
@@ -189,11 +173,18 @@ class Bfloat16Plan:
     def __init__(self, gradient: Call, bias: TensorSpec | None, threads: int):
         self.ports = _ports(gradient, threads)
         if bias is not None:
-            self.ports["bias"] = entrance(bias, FLOAT32, KEEP, threads)
+            self.ports["bias"] = input_port(bias, FLOAT32, KEEP, threads)
         self.problem = self._problem(gradient, bias, threads)
-        self.guarded = [n for n in ("weight", "gradWeight") if n in self.ports and self.problem.pads]
-        if self.guarded:
-            jit.load("convert.find_not_finite", "BI")
+        self.watched = self._watched()
+        jit.load(*LOOK)
+
+    def _watched(self) -> list[str]:
+        """Where to look for NaN and Inf: in gradWeight, and in gradInput or what it is made of, whichever is less."""
+        size = {name: port.spec.size for name, port in self.ports.items()}
+        watched = [name for name in OUTPUTS if name in size]
+        if "gradInput" in size and size["gradOutput"] + size["weight"] < size["gradInput"]:
+            watched[:1] = ["gradOutput", "weight"]
+        return watched
 
     def parts(self) -> Parts:
         return programs.get(self.problem, lambda: _build(self.problem))
@@ -223,11 +214,11 @@ class Bfloat16Plan:
 
 def _ports(call: Call, threads: int) -> dict[str, Port]:
     """Ports of everything the wanted gradients need."""
-    ports = {"gradOutput": entrance(call["gradOutput"], BFLOAT16, KEEP, threads)}
+    ports = {"gradOutput": input_port(call["gradOutput"], BFLOAT16, KEEP, threads)}
     for gradient, needed in zip(OUTPUTS, ("weight", "input"), strict=True):
         if gradient in wanted(call):
-            ports[needed] = entrance(call[needed], BFLOAT16, KEEP, threads)
-            ports[gradient] = exit_(call[gradient], BFLOAT16, threads)
+            ports[needed] = input_port(call[needed], BFLOAT16, KEEP, threads)
+            ports[gradient] = output_port(call[gradient], BFLOAT16, threads)
     return ports
 
 
@@ -302,8 +293,8 @@ def _finish(program: Program, primitive: Primitive, given: dict[int, Buffer], wh
 class Execution:
     """What one executor needs to run: memory objects, and launches.
 
-    oneDNN multiplies padding as if it were zeros, and 0·NaN is NaN. Padding meets the weight in gradInput, and the
-    result shows it in gradWeight: if one of the two is not finite, the call is for a kernel that leaves padding out.
+    oneDNN multiplies padding, and what fills its vectors, as if it were zeros, and 0·NaN and 0·Inf are NaN. So a result
+    is right if it is finite, or if all that it is made of is; else another kernel makes it, of what is there alone.
     """
 
     def __init__(self, planned: Bfloat16Plan):
@@ -311,34 +302,36 @@ class Execution:
         self._session, self._buffers = Session(parts.program), parts.buffers
         self._traffic = Traffic(planned.ports, {name: parts.buffers[name].offset for name in planned.ports})
         self._found = ctypes.c_int64()
-        self._guards = {name: self._guard(planned, name) for name in planned.guarded}
         self._inputs, self._outputs = ([n for n in planned.ports if (n in OUTPUTS) == out] for out in (False, True))
+        self._guards = {name: self._guard(planned, name) for name in planned.watched}
 
     def _guard(self, planned: Bfloat16Plan, name: str) -> Work:
         """Looks for NaN and Inf."""
         size = planned.ports[name].spec.size
-        entry, arguments = jit.load("convert.find_not_finite", "BI"), [0, ctypes.addressof(self._found)]
-        return Work(entry, size, 1024, arguments, worth(size, sums.PER_THREAD, planned.problem.threads))
+        threads = worth(size, LOOKS_PER_THREAD, planned.problem.threads)
+        return Work(jit.load(*LOOK), size, 1024, [0, ctypes.addressof(self._found)], threads)
 
     def run(self, workspace: Array | None, given: Given) -> bool:
         """Computes the outputs among the given tensors; False if another kernel must, and they are worth nothing."""
         base = 0 if workspace is None else aligned(address(workspace))
         places = self._traffic.places(given, base)
         self._session.bind(base, [(self._buffers[name], place) for name, place in places.items()])
-        self._found.value = 0
         for name in self._inputs:
             self._traffic.bring(name, given[name], places)
-        if not self._is_finite("weight", places):
+        if not self._are_finite(self._inputs, places):
             return False
         self._session.run()
-        if not self._is_finite("gradWeight", places):
+        if not self._are_finite(self._outputs, places):
             return False
         for name in self._outputs:
             self._traffic.take(name, given[name], places)
         return True
 
-    def _is_finite(self, name: str, places: Mapping[str, int]) -> bool:
-        if name in self._guards:
-            self._guards[name].point(0, places[name])
-            self._guards[name].run()
+    def _are_finite(self, names: Sequence[str], places: Mapping[str, int]) -> bool:
+        """Whether those of the tensors are that are watched."""
+        self._found.value = 0
+        for name in names:
+            if name in self._guards:
+                self._guards[name].point(0, places[name])
+                self._guards[name].run()
         return self._found.value == 0

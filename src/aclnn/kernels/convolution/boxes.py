@@ -21,8 +21,8 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.native.abi import STAGE_SIZE
+from aclnn.kernels.shared.arena import LINE_ELEMENTS, in_lines, spread
 
-LINE_ELEMENTS = 16  # of a cache line: rooms begin with one
 LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
 
 Triple = tuple[int, int, int]
@@ -202,17 +202,6 @@ def _copied_steps(picture: Tensor, channels: int, over: Pass, box: Sequence[int]
         return z * y * x * position, 1, y * x * position, x * position, position
     channel = spread(z * y * x)
     return channels * channel, channel, y * x, x, 1
-
-
-def spread(elements: int) -> int:
-    """As many elements in an odd number of cache lines: what lies so far apart gets different places of the first
-    cache, where an even number, in the end a power of two, would bring all to a few."""
-    return (in_lines(elements) // LINE_ELEMENTS | 1) * LINE_ELEMENTS
-
-
-def in_lines(elements: int) -> int:
-    """As many elements in whole cache lines."""
-    return -(-elements // LINE_ELEMENTS) * LINE_ELEMENTS
 
 
 def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, most_positions: int) -> list[int]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from aclnn.base.dtype import FLOAT32, promote
 from aclnn.base.rounding import KEEP
-from aclnn.base.taps import padding_ends
+from aclnn.base.taps import Window, padding_ends
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.kernels.native import jit
@@ -14,15 +12,6 @@ from aclnn.kernels.native import jit
 FEW = 300_000  # products of a gradient: below, numpy takes less than loading native code
 INPUTS = ("gradOutput", "input", "weight")
 OUTPUTS = ("gradInput", "gradWeight")
-
-
-class Window(NamedTuple):
-    """How the taps of a convolution move over its wide side, one number per axis."""
-
-    stride: tuple[int, ...]
-    dilation: tuple[int, ...]
-    padding_before: tuple[int, ...]
-    padding_after: tuple[int, ...]
 
 
 def window_of(call: Call) -> Window:

@@ -20,10 +20,10 @@ from aclnn.kernels.convolution.call import too_small
 from aclnn.kernels.convolution.direct_geometry import ROW, Channels, Dims, Memory, Table, Window, why_not
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.entry import Entry
+from aclnn.kernels.native.memory import LINE, address, aligned
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 from aclnn.kernels.shared import sums
-from aclnn.kernels.shared.strides import LINE, address, aligned
 
 PER_THREAD = 65536  # products that pay for waking a thread
 MOST_SCRATCH = 64 * ROW  # elements of a slot
@@ -211,7 +211,7 @@ def _prepared(tasks: list[Any], names: tuple[str, ...]) -> Prepared:
         return run
 
     size = max(task.size for task in tasks)
-    return Prepared(instantiate, size + LINE if size else 0)
+    return Prepared(instantiate, size + LINE if size else 0, is_launches=True)
 
 
 BACKWARD = ("gradOutput", "input", "weight", "gradInput", "gradWeight", "gradBias")

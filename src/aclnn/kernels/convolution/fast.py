@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from aclnn.base.geometry import Array
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution import bfloat16, on_tiles
 from aclnn.kernels.convolution import direct as direct  # whose kernels are asked first
-from aclnn.kernels.convolution.call import (
-    as_gradient,
-    forward_not_taken,
-    not_taken,
-    rounding_of,
-    too_small,
-    wanted,
-)
-from aclnn.kernels.convolution.numpy import convolution_backward_numpy
-from aclnn.kernels.convolution.numpy_forward import convolution_numpy
+from aclnn.kernels.convolution.call import as_gradient, forward_not_taken, not_taken, rounding_of, too_small, wanted
+from aclnn.kernels.convolution.numpy import convolution_backward_numpy, convolution_numpy
 from aclnn.kernels.native import jit
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 from aclnn.kernels.shared import sums
+
+Prepare = Callable[[Call, int], Prepared | Refusal]
 
 
 def gives_way(call: Call) -> str | None:
@@ -48,8 +43,24 @@ def convolution_on_tiles_fast(call: Call, threads: int) -> Prepared | Refusal:
         return Refusal(str(error))
 
 
-kernel("aclnnConvolutionBackward", "onednn", engine="fast", too_small=too_small)(bfloat16.backward)
-kernel("aclnnConvolution", "onednn", engine="fast", too_small=too_small)(bfloat16.forward)
+@kernel("aclnnConvolutionBackward", "onednn", engine="fast", too_small=too_small)
+def convolution_backward_onednn(call: Call, threads: int) -> Prepared | Refusal:
+    return bfloat16.backward(call, threads, _exact(convolution_backward_on_tiles, convolution_backward_numpy))
+
+
+@kernel("aclnnConvolution", "onednn", engine="fast", too_small=too_small)
+def convolution_onednn_fast(call: Call, threads: int) -> Prepared | Refusal:
+    return bfloat16.forward(call, threads, _exact(convolution_on_tiles_fast, convolution_numpy))
+
+
+def _exact(tiles: Prepare, numpy: Callable[[Call], Run]) -> Callable[[Call, int], Prepared]:
+    """Tiles, or numpy for what they refuse: neither multiplies what is not there."""
+
+    def prepare(call: Call, threads: int) -> Prepared:
+        planned = tiles(call, threads)
+        return Prepared(lambda: numpy(call)) if isinstance(planned, Refusal) else planned
+
+    return prepare
 
 
 @kernel("aclnnConvolutionBackward", "numba", engine="fast", too_small=too_small)
@@ -71,4 +82,4 @@ def convolution_bias_fast(call: Call, threads: int) -> Prepared | Refusal:
 
         return run
 
-    return Prepared(instantiate)
+    return Prepared(instantiate, is_launches=True)

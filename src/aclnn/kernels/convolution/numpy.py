@@ -1,4 +1,4 @@
-"""Convolution kernels."""
+"""Convolution kernels, backwards and forwards."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def convolution_backward_numpy(call: Call) -> Run:
         w = np.ascontiguousarray(taps_first(seen[2], groups, transposed))
         grad_x = None if grad_input is None else np.zeros_like(x)
         grad_w = None if grad_weight is None else np.zeros_like(w)
-        _add_up(axes, g, x, w, grad_x, grad_w)
+        _add_gradients(axes, g, x, w, grad_x, grad_w)
         sums = None if grad_bias is None else _channel_sums(grad_output)
         if grad_x is not None:
             grad_input[...] = np.moveaxis(grad_x, -2, 0).reshape(input.shape)
@@ -53,7 +53,7 @@ def convolution_backward_numpy(call: Call) -> Run:
     return run
 
 
-def _add_up(axes: Axes, g: Array, x: Array, w: Array, grad_x: Array | None, grad_w: Array | None) -> None:
+def _add_gradients(axes: Axes, g: Array, x: Array, w: Array, grad_x: Array | None, grad_w: Array | None) -> None:
     """Adds every tap's products to the gradients that are wanted.
 
     The last axis is the outer loop: its columns are cut out once for all the other taps, whose rows then lie together
@@ -98,3 +98,35 @@ def _channel_sums(tensor: Array) -> Array:
     rows = channels_first.reshape(len(channels_first), math.prod(channels_first.shape[1:]))
     sums: Array = np.ascontiguousarray(rows, np.float64).sum(axis=1)
     return sums
+
+
+@numpy_kernel("aclnnConvolution")
+def convolution_numpy(call: Call) -> Run:
+    """Matrix products over the channels, one per tap, in float64 as backwards and for the same reason."""
+    groups, transposed, cube_math_type = call["groups"], call["transposed"], call["cubeMathType"]
+    outputs, inputs, kernel = (call[name].shape[2:] for name in ("output", "input", "weight"))
+    axes = tap_ranges(outputs, inputs, kernel, call["stride"], call["padding"], call["dilation"], transposed)
+
+    def run(workspace: Array | None, input: Array, weight: Array, bias: Array | None, output: Array) -> None:
+        input_seen, weight_seen = cube_inputs(cube_math_type, input, weight)
+        x = channels_first(input_seen, groups)
+        w = np.ascontiguousarray(taps_first(weight_seen, groups, transposed))
+        y = np.zeros((groups, w.shape[-2], *outputs[:-1], len(input), outputs[-1]))
+        _add_taps(axes, x, w, y)
+        by_channel = np.moveaxis(y, -2, 0).reshape(output.shape)
+        if bias is not None:
+            by_channel = by_channel + bias.astype(np.float64).reshape(-1, *(1,) * len(outputs))
+        output[...] = by_channel
+
+    return run
+
+
+def _add_taps(axes: Axes, x: Array, w: Array, y: Array) -> None:
+    """Adds every tap's product to y. The last axis is the outer loop: its columns are cut out once for all rows."""
+    *rows, columns = axes
+    for last, (u, i) in enumerate(columns):
+        x_columns, sums = np.ascontiguousarray(x[..., i]), np.zeros(y[..., u].shape)
+        for q, y_rows, x_rows in every_tap(rows):
+            product = multiply(w[q][last], flat(x_columns[x_rows]))
+            sums[y_rows] += product.reshape(sums[y_rows].shape)
+        y[..., u] += sums

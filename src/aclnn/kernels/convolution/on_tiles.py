@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,15 +12,17 @@ from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution.call import too_small, window_of
-from aclnn.kernels.convolution.tiles import FOUND, DataPlan, Launch, Numbers, Room, Shape
+from aclnn.kernels.convolution.tiles import FOUND, DataPlan, Shape
 from aclnn.kernels.convolution.tiles_weight import WeightPlan
 from aclnn.kernels.native import jit
+from aclnn.kernels.native.memory import address, aligned
+from aclnn.kernels.native.tape import Finding
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.registry import Prepared, Run
 from aclnn.kernels.shared import sums
 from aclnn.kernels.shared.arena import Arena
-from aclnn.kernels.shared.ports import Port, Traffic, entrance
-from aclnn.kernels.shared.strides import address, aligned
+from aclnn.kernels.shared.launch import Launch, Numbers, Room
+from aclnn.kernels.shared.ports import Port, Traffic, input_port
 
 MOST_PASSES = 1024  # each is a launch of its own
 MOST_TERMS = 400_000  # of a sum over channels and taps: its blocks are added one after the other
@@ -85,7 +86,7 @@ class Plan:
 
     def _copy(self, name: str, rounding: int) -> None:
         spec: TensorSpec = self._call[name]
-        self.ports[name] = entrance(spec, FLOAT32, rounding, self._threads, in_order=True)
+        self.ports[name] = input_port(spec, FLOAT32, rounding, self._threads, in_order=True)
         self.offsets[name] = self.arena.reserve(4 * spec.size)
 
     def take(self, name: str) -> TensorSpec:
@@ -116,8 +117,8 @@ class Execution:
 
     def __init__(self, plan: Plan, inputs: Sequence[str], threads: int):
         self._traffic = Traffic(plan.ports, plan.offsets)
-        self._inputs = [name for name in inputs if name in plan.ports]
-        self._found = ctypes.c_int64()
+        self._copied = [name for name in inputs if name in plan.ports and plan.ports[name].copies]
+        self._found = Finding()
         self._packing, self._launches = (
             [(launch, launch.work(plan.numbers)) for launch in launches] for launches in (plan.packing, plan.launches)
         )
@@ -125,23 +126,23 @@ class Execution:
 
     def _guard(self, size: int, threads: int) -> Work:
         entry = jit.load("convert.find_not_finite", "FI")
-        return Work(entry, size, 1024, [0, ctypes.addressof(self._found)], worth(size, sums.PER_THREAD, threads))
+        return Work(entry, size, 1024, [0, self._found.address], worth(size, sums.PER_THREAD, threads))
 
     def run(self, workspace: Array | None, given: Mapping[str, Array | None]) -> bool:
         """Computes the outputs among the given tensors; False if another kernel must, and they are worth nothing."""
         base = 0 if workspace is None else aligned(address(workspace))
         places = self._traffic.places(given, base)
-        for name in self._inputs:
+        for name in self._copied:
             self._traffic.bring(name, given[name], places)
-        self._found.value = 0
-        places[FOUND] = ctypes.addressof(self._found)
+        self._found.clear()
+        places[FOUND] = self._found.address
         self._run(self._packing, places, base)
         for place, work in self._guards:
             work.point(0, base + place)
             work.run()
-        if self._found.value == 0:
+        if not self._found:
             self._run(self._launches, places, base)
-        return self._found.value == 0
+        return not self._found
 
     def _run(self, launches: Sequence[tuple[Launch, Work]], places: Mapping[str, int], base: int) -> None:
         for launch, work in launches:
@@ -181,7 +182,7 @@ def prepared_backward(call: Call, threads: int, rounding: int, exact: Callable[[
 
         return run
 
-    return Prepared(instantiate, plan.arena.size)
+    return Prepared(instantiate, plan.arena.size, is_launches=True)
 
 
 def _shape(call: Call, output: TensorSpec, input: TensorSpec, weight: TensorSpec) -> Shape:
@@ -209,4 +210,4 @@ def prepared_forward(call: Call, gradient: Call, threads: int, rounding: int, ex
 
         return run
 
-    return Prepared(instantiate, plan.arena.size)
+    return Prepared(instantiate, plan.arena.size, is_launches=True)

@@ -8,22 +8,22 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.geometry import Array
+from aclnn.base.taps import Window
 from aclnn.base.tensor import TensorSpec, dense
-from aclnn.kernels.convolution.boxes import Laid, Pass, Taps, as_five, box_of, in_lines, lay_out, passes
-from aclnn.kernels.convolution.call import Window
+from aclnn.kernels.convolution.boxes import Laid, Pass, Taps, as_five, box_of, lay_out, passes
+from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import DATA_TABLE, DEPTH, MOVES, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
-from aclnn.kernels.native.entry import Entry
-from aclnn.kernels.native.threads import Work, worth
-from aclnn.kernels.shared.arena import Arena
-from aclnn.kernels.shared.strides import address
+from aclnn.kernels.native.threads import worth
+from aclnn.kernels.shared.arena import in_lines
+from aclnn.kernels.shared.launch import Launch, Room
 
 STAGED_ELEMENTS = 56 * 1024  # of a box: half of a second cache of 512 KB, beside what is packed
 MOST_POSITIONS = 4096  # of a box
@@ -32,7 +32,6 @@ PACKED_ELEMENTS = 48 * 1024  # of tiles that are packed at a time
 PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and terms of their sums
 LEAST_SHARE = 96  # positions of a box, for all that
 PER_THREAD = 32768  # elements to pack that pay for waking a thread
-CHAINS = ((32, 256), (64, 1024), (96, 2048), (128, 4096), (192, math.inf))  # how long, for sums of fewer terms
 FEW_CHANNELS = 2  # vectors of them: with fewer, blocks of positions may pay
 BLOCKS = (1, 2, 3, 4, 5, 8, 16)  # how many positions, or as many times the stride, blocks may have along an axis
 WORTH_JOINING = 0.8  # of the cost without blocks
@@ -40,69 +39,9 @@ PASS = 2000  # the cost of a pass, in products of vectors
 FOUND = "found"  # the operand of a launch that says whether it met NaN or Inf
 
 
-def columns() -> int:
-    vectors = jit.vectors()
-    return vectors.lanes * vectors.across
-
-
-def chain(length: int) -> int:
-    """How many of so many products are added one by one. Equal terms err by a third of that, in units of u·Σ|terms|,
-    and (8 + √length) are allowed."""
-    return next(most for most, below in CHAINS if length < below)
-
-
-def panels_of(channels: int) -> int:
-    """How many panels so many columns have."""
-    return -(-channels // columns())
-
-
-def packed_columns(channels: int) -> int:
-    """The columns of all panels together: whole vectors."""
-    lanes = jit.vectors().lanes
-    return -(-channels // lanes) * lanes
-
-
 def places_of(box: Sequence[int]) -> int:
     """Elements that the list of a box's places takes, a number of 8 bytes each, with those that fill a tile."""
     return in_lines(2 * (math.prod(box) + ROWS))
-
-
-class Numbers:
-    """Tables of int64 that arguments point to; they live as long as this does."""
-
-    def __init__(self) -> None:
-        self._kept: list[object] = []
-
-    def put(self, values: Sequence[int] | Array) -> int:
-        array = np.array(values, np.int64)
-        self._kept.append(array)
-        return address(array)
-
-
-class Launch(NamedTuple):
-    """One planned launch. Tensors and buffers come first among its arguments; a buffer is a place in the workspace."""
-
-    name: str
-    kinds: str
-    items: int
-    operands: tuple[str | int | None, ...]  # a tensor, a place in the workspace, or nothing
-    tables: tuple[int, ...]
-    threads: int
-    starts: tuple[int, ...] = ()  # bytes by which an operand begins later
-
-    def load(self) -> Entry:
-        """Compiles what is launched, if need be. Raises NoNativeCodeError."""
-        return jit.load(self.name, self.kinds)
-
-    def work(self, keep: object) -> Work:
-        arguments = [0] * len(self.operands) + list(self.tables)
-        return Work(self.load(), self.items, 1, arguments, self.threads, keep)
-
-    def aim(self, work: Work, places: Mapping[str, int], base: int) -> None:
-        """Points its work to tensors by name, and to a workspace that begins at `base`."""
-        for i, operand in enumerate(self.operands):
-            where = base + operand if isinstance(operand, int) else 0 if operand is None else places[operand]
-            work.point(i, where + self.starts[i] if self.starts else where)
 
 
 class Shape(NamedTuple):
@@ -154,14 +93,6 @@ def _cost(overs: Sequence[Pass], channels: int) -> float:
     return sum(
         math.prod(over.sizes) * len(over.shifts) * (-(-over.block * channels // lanes) + 0.5) + PASS for over in overs
     )
-
-
-class Room(NamedTuple):
-    """What planning adds to: the workspace and the tables, for so many threads."""
-
-    arena: Arena
-    numbers: Numbers
-    threads: int
 
 
 def zeros(out: TensorSpec, name: str, room: Room) -> list[Launch]:
@@ -289,12 +220,6 @@ def _packed_places(positions: int, terms: int) -> tuple[Array, Array]:
 def stage_of(dtype: DType) -> int:
     """What copies boxes of such a picture. Raises NoNativeCodeError."""
     return jit.load("staging.stage", jit.POINTER[dtype] + "FIIi").address
-
-
-def put_of(dtype: DType, in_blocks: bool = False) -> tuple[int, int]:
-    """What writes rows of such a result, and the bytes of an element. Raises NoNativeCodeError."""
-    name, last = ("indirect.put_blocks", "I") if in_blocks else ("indirect.put", "i")
-    return jit.load(name, "F" + jit.POINTER[dtype] + "Iiii" + last).address, dtype.itemsize
 
 
 def must_copy(source: TensorSpec, pads: bool) -> bool:

@@ -15,22 +15,17 @@ from aclnn.kernels.convolution.tiles import (
     MOST_POSITIONS,
     PER_THREAD,
     STAGED_ELEMENTS,
-    Launch,
-    Room,
     Shape,
-    chain,
-    columns,
     must_copy,
-    packed_columns,
-    panels_of,
     places_of,
-    put_of,
     stage_of,
     tap_places,
     zeros,
 )
+from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native.abi import DEPTH, MOST_PARTS, MOVES, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
 from aclnn.kernels.native.threads import worth
+from aclnn.kernels.shared.launch import Launch, Room
 
 LEAST_PART = 2048  # positions that pay for a part
 COLUMNS_TOGETHER, TILES_TOGETHER = 256, 16  # of packed tiles: half of a second cache of 512 KB and more with both

@@ -13,7 +13,7 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import ELU_FALLING, ELU_OF_INPUT, ELU_OF_RESULT
-from aclnn.kernels.native.threads import Launch, Work, worth
+from aclnn.kernels.native.threads import LaunchedRun, Work, worth
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 from aclnn.kernels.shared.strides import blocks, merged
 
@@ -27,20 +27,20 @@ def elu_backward_fast(call: Call, threads: int) -> Prepared | Refusal:
     dtype, out = call["gradOutput"].dtype, call["gradInput"]
     if dtype not in jit.POINTER or out.dtype is not dtype:
         return Refusal(f"gradOutput is {dtype} and gradInput {out.dtype}; it takes one of float32, float16, bfloat16")
-    walk = _walk("backward", out, call["gradOutput"], call["selfOrResult"])
-    if walk.name == "backward" and out.size * dtype.itemsize >= STREAMED and _waits_for_memory(call):
-        walk = walk._replace(name="backward_streamed", types="i", shape=[dtype.itemsize])
+    loop = _loop("backward", out, call["gradOutput"], call["selfOrResult"])
+    if loop.name == "backward" and out.size * dtype.itemsize >= STREAMED and _waits_for_memory(call):
+        loop = loop._replace(name="backward_streamed", types="i", shape=[dtype.itemsize])
     try:
-        entry = jit.load(f"elu.{walk.name}", jit.POINTER[dtype] * 3 + walk.types + "fffi")
+        entry = jit.load(f"elu.{loop.name}", jit.POINTER[dtype] * 3 + loop.types + "fffi")
     except jit.NoNativeCodeError as reason:
         return Refusal(str(reason))
-    arguments = [0, 0, 0, *walk.shape, *_coefficients(call), _kind(call)]
+    arguments = [0, 0, 0, *loop.shape, *_coefficients(call), _kind(call)]
     team = worth(out.size, PER_THREAD_PLAIN if call["isResult"] else PER_THREAD, threads)
 
     def work() -> Work:
-        return Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
+        return Work(entry, loop.items, loop.chunk, arguments, team, loop.kept)
 
-    return Prepared(lambda: Launch(work))
+    return Prepared(lambda: LaunchedRun(work), is_launches=True)
 
 
 @kernel("aclnnElu", "numba", engine="fast")
@@ -58,23 +58,23 @@ def _forward(
 ) -> Prepared | Refusal:
     if x.dtype not in jit.POINTER or out.dtype is not x.dtype:
         return Refusal(f"the input is {x.dtype} and the output {out.dtype}; it takes one of float32, float16, bfloat16")
-    walk = _walk("forward", out, x)
+    loop = _loop("forward", out, x)
     try:
-        entry = jit.load(f"elu.{walk.name}", jit.POINTER[x.dtype] * 2 + walk.types + "fff")
+        entry = jit.load(f"elu.{loop.name}", jit.POINTER[x.dtype] * 2 + loop.types + "fff")
     except jit.NoNativeCodeError as reason:
         return Refusal(str(reason))
     alpha, scale, input_scale = _scalars(call)
     with np.errstate(all="ignore"):
-        arguments = [0, 0, *walk.shape, float(scale), float(input_scale), float(alpha * scale)]
+        arguments = [0, 0, *loop.shape, float(scale), float(input_scale), float(alpha * scale)]
     team = worth(out.size, PER_THREAD, threads)
 
     def work() -> Work:
-        return Work(entry, walk.items, walk.chunk, arguments, team, walk.kept)
+        return Work(entry, loop.items, loop.chunk, arguments, team, loop.kept)
 
-    return Prepared(lambda: Launch(work, places))
+    return Prepared(lambda: LaunchedRun(work, places), is_launches=True)
 
 
-class Walk(NamedTuple):
+class Loop(NamedTuple):
     """How a kernel goes over the elements: which one it is, and what it must know of their places."""
 
     name: str
@@ -85,15 +85,15 @@ class Walk(NamedTuple):
     kept: object = None  # the memory that addresses in `shape` point to
 
 
-def _walk(name: str, out: TensorSpec, *inputs: TensorSpec) -> Walk:
-    sizes, steps = merged(out.shape, out.strides, *(spec.strides for spec in inputs))
-    if all(s == [1] for s in steps):
-        return Walk(name, "", [], out.size, 1024)
-    sizes, steps, items = blocks(sizes, steps)
-    numbers = [*sizes, *(s for view in steps for s in view)]
+def _loop(name: str, out: TensorSpec, *inputs: TensorSpec) -> Loop:
+    sizes, strides = merged(out.shape, out.strides, *(spec.strides for spec in inputs))
+    if all(s == [1] for s in strides):
+        return Loop(name, "", [], out.size, 1024)
+    sizes, strides, items = blocks(sizes, strides)
+    numbers = [*sizes, *(s for view in strides for s in view)]
     table = (ctypes.c_int64 * len(numbers))(*numbers)
     where = ctypes.addressof(table)
-    return Walk(f"{name}_strided", "iII", [len(steps[0]), where, where + 8 * len(sizes)], items, 1, table)
+    return Loop(f"{name}_strided", "iII", [len(strides[0]), where, where + 8 * len(sizes)], items, 1, table)
 
 
 def _waits_for_memory(call: Call) -> bool:
@@ -108,11 +108,11 @@ def _kind(call: Call) -> int:
 
 
 def _coefficients(call: Call) -> list[float]:
-    """scale, inputScale, and the product that source.elu asks for, as float32 arithmetic has them."""
+    """scale, inputScale, and the scaled alpha that source.elu asks for, as float32 arithmetic has them."""
     alpha, scale, input_scale = _scalars(call)
     with np.errstate(all="ignore"):
-        product = alpha * scale if call["isResult"] else input_scale * alpha * scale
-    return [float(scale), float(input_scale), float(product)]
+        scaled_alpha = alpha * scale if call["isResult"] else input_scale * alpha * scale
+    return [float(scale), float(input_scale), float(scaled_alpha)]
 
 
 def _scalars(call: Call) -> tuple[np.float32, np.float32, np.float32]:

@@ -19,10 +19,10 @@ def elu_backward_numpy(call: Call) -> Run:
     alpha, scale, input_scale = (wide.type(call[n].rounded_to(compute)) for n in ("alpha", "scale", "inputScale"))
     is_result, zero = call["isResult"], wide.type(0)
     with np.errstate(all="ignore"):
-        product = alpha * scale if is_result else input_scale * alpha * scale
-    scales_input, scales_slope = input_scale != 1, product != 1 and not is_result
-    # where x > 0 exp gets 0: its product is then the slope of that branch, and no second pass is needed
-    one_slope = not is_result and product == scale and np.isfinite(input_scale)
+        scaled_alpha = alpha * scale if is_result else input_scale * alpha * scale
+    scales_input, scales_slope = input_scale != 1, scaled_alpha != 1 and not is_result
+    # where x > 0 exp gets 0: the scaled alpha times 1 is then the slope there, and no second pass is needed
+    one_slope = not is_result and scaled_alpha == scale and np.isfinite(input_scale)
     given, wanted = call["gradOutput"].dtype.numpy, call["gradInput"].dtype.numpy
     one_dtype = given == wanted == wide
 
@@ -30,7 +30,7 @@ def elu_backward_numpy(call: Call) -> Run:
         x = self_or_result if one_dtype else self_or_result.astype(wide)
         slope = x if one_slope and not one_dtype else np.empty(x.shape, wide)
         if is_result:
-            np.add(x, product, slope)
+            np.add(x, scaled_alpha, slope)
         else:
             np.minimum(x, zero, out=slope)  # where x > 0 the slope is scale, and exp must not overflow
         if scales_input:
@@ -38,7 +38,7 @@ def elu_backward_numpy(call: Call) -> Run:
         if not is_result:
             np.exp(slope, slope)
         if scales_slope:
-            np.multiply(slope, product, slope)
+            np.multiply(slope, scaled_alpha, slope)
         if not one_slope:
             np.copyto(slope, scale, where=x > zero)
         if one_dtype:

@@ -7,7 +7,6 @@ import ctypes
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution.tiles import Launch, Numbers, Room
 from aclnn.kernels.lstm.plan import Sizes
 from aclnn.kernels.lstm.program import ALONE, NOWHERE, LoopEntries, LstmProgram, Sequences, Spot, TimeLoop, scratch
 from aclnn.kernels.matmul import matrix
@@ -16,6 +15,7 @@ from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.registry import Run
 from aclnn.kernels.shared import convert
 from aclnn.kernels.shared.arena import Arena
+from aclnn.kernels.shared.launch import Launch, Numbers, Room
 
 ROWS_AHEAD = 256  # of the input that are multiplied before steps take them: the products are still near then
 LISTS = ("iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")

@@ -7,13 +7,12 @@ from typing import NamedTuple
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution.boxes import spread
-from aclnn.kernels.convolution.tiles import Launch, Numbers, Room
 from aclnn.kernels.lstm.program import LoopEntries
 from aclnn.kernels.matmul import matrix
 from aclnn.kernels.native import jit
 from aclnn.kernels.shared import convert, sums
-from aclnn.kernels.shared.arena import Arena
+from aclnn.kernels.shared.arena import Arena, spread
+from aclnn.kernels.shared.launch import Launch, Numbers, Room
 
 
 class Sizes(NamedTuple):

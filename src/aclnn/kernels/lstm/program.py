@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
-from aclnn.kernels.convolution.tiles import Launch
 from aclnn.kernels.native import abi
 from aclnn.kernels.native.entry import Entry
+from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.threads import Work, runtime
-from aclnn.kernels.shared.strides import address, aligned
+from aclnn.kernels.shared.launch import Launch
 
 WORKSPACE, ALONE = -1, -1
 _OF_GATES = abi.GATES_WORDS - abi.FIRST_ARGUMENT  # arguments, at most

@@ -8,9 +8,9 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import ADDITIONS
-from aclnn.kernels.native.threads import Launch, Work, worth
+from aclnn.kernels.native.memory import LINE
+from aclnn.kernels.native.threads import LaunchedRun, Work, worth
 from aclnn.kernels.registry import Prepared, Refusal, kernel
-from aclnn.kernels.shared.strides import LINE
 
 PER_THREAD = 4096  # that pay for waking a thread
 COLUMNS = 64  # that a thread takes at least
@@ -35,15 +35,15 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
     if cx.dtype not in jit.POINTER or cx.is_empty:
         return Refusal("it takes float32, float16 and bfloat16, and no empty tensor")
     for name in ("gradGatesOut", "gradCxOut"):
-        if _column_step(call[name]) != 1:
+        if _column_stride(call[name]) != 1:
             return Refusal(f"the columns of {name} do not lie side by side")
     try:
         entry = jit.load("lstm_cell.backward", jit.POINTER[cx.dtype] * 8 + "IiiiiiFi")
     except jit.NoNativeCodeError as reason:
         return Refusal(str(reason))
     (batch, hidden), bias = cx.shape, call["gradBiasOut"] if call["hasBias"] else None
-    steps = [s.strides[0] if s is not None else 0 for s in specs] + [bias.strides[0] if bias is not None else 0]
-    table = (ctypes.c_int64 * 13)(*steps, *map(_column_step, specs[:5]))
+    strides = [s.strides[0] if s is not None else 0 for s in specs] + [bias.strides[0] if bias is not None else 0]
+    table = (ctypes.c_int64 * 13)(*strides, *map(_column_stride, specs[:5]))
     given = [call["gradHyOptional"] is not None, call["gradCOptional"] is not None, bias is not None]
     levels = (batch // ADDITIONS + 1).bit_length() if bias is not None and batch >= ADDITIONS else 0
     arguments = [0] * 8 + [ctypes.addressof(table), batch, hidden, *map(int, given), 0, levels]
@@ -54,7 +54,7 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
         return Work(entry, hidden, COLUMNS, arguments, team, table)
 
     places = range(8) if None in (*specs, bias) else None
-    return Prepared(lambda: Launch(work, places, COUNTERS if levels else None), counters)
+    return Prepared(lambda: LaunchedRun(work, places, COUNTERS if levels else None), counters, is_launches=True)
 
 
 @kernel("aclnnThnnFusedLstmCell", "numba", engine="fast")
@@ -64,7 +64,7 @@ def thnn_fused_lstm_cell_fast(call: Call, threads: int) -> Prepared | Refusal:
     if cx.dtype not in jit.POINTER or cx.is_empty:
         return Refusal("it takes float32, float16 and bfloat16, and no empty tensor")
     for name, spec in zip(FORWARD_TENSORS, specs, strict=True):
-        if _column_step(spec) != 1:
+        if _column_stride(spec) != 1:
             return Refusal(f"the columns of {name} do not lie side by side")
     try:
         entry = jit.load("lstm_cell.forward", jit.POINTER[cx.dtype] * 8 + "Iii")
@@ -77,9 +77,9 @@ def thnn_fused_lstm_cell_fast(call: Call, threads: int) -> Prepared | Refusal:
     def work() -> Work:
         return Work(entry, batch, 1, arguments, team, table)
 
-    return Prepared(lambda: Launch(work, range(8) if None in specs else None))
+    return Prepared(lambda: LaunchedRun(work, range(8) if None in specs else None), is_launches=True)
 
 
-def _column_step(spec: TensorSpec | None) -> int:
+def _column_stride(spec: TensorSpec | None) -> int:
     """From column to column; 1 where there is one column at most."""
     return 1 if spec is None or spec.shape[-1] == 1 else spec.strides[-1]

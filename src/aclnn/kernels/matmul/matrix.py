@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aclnn.base.tensor import TensorSpec
-from aclnn.kernels.convolution.boxes import in_lines
-from aclnn.kernels.convolution.tiles import Launch, Room, chain, columns, packed_columns, panels_of, put_of
+from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import BLOCK_ROWS, DEPTH, ROWS, UNITS
 from aclnn.kernels.native.threads import worth
+from aclnn.kernels.shared.arena import in_lines
+from aclnn.kernels.shared.launch import Launch, Room
 
 PACKED_PER_THREAD = 32768  # elements to pack that pay for waking a thread
 PER_THREAD = 100_000  # multiplications that do
@@ -29,7 +30,7 @@ class Aimed:
 
     def run(self, places: Mapping[str, int], workspace: int) -> None:
         """Operands by name; a workspace begins a cache line."""
-        self.aim(places, workspace)
+        self._launch.aim(self.work, places, workspace)
         self.work.run()
 
 
@@ -53,7 +54,7 @@ class Packed:
 
 
 def product(a: TensorSpec, b: Packed, room: Room, adds: bool = False) -> Launch:
-    """c = a·b, or c += a·b, of float32; operands a and c, which is dense. A time loop may do fewer rows than those of a."""
+    """c = a·b, or c += a·b, of float32; operands a and c, which is dense. A time loop may do fewer rows."""
     rows, team = a.shape[0], worth(a.size * b.units, PER_THREAD, room.threads)
     per_lot = in_lines((min(rows, BLOCK_ROWS) + 2 * ROWS) * columns())
     operands = "a", "c", b.place, _scratch(room, per_lot * team)

@@ -1,4 +1,4 @@
-"""Numbers that kernel texts and the code that launches them must agree on. Imports nothing."""
+"""Numbers that kernel sources and the code that launches them must agree on. Imports nothing."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from aclnn.kernels.native import isa
 from aclnn.kernels.native.abi import FIRST_ARGUMENT, MOST_THREADS
-from aclnn.kernels.shared.strides import DATA, LAYOUT_IS_KNOWN
+from aclnn.kernels.native.memory import DATA, LAYOUT_IS_KNOWN
 
 ENTRY, FUNCTION = "aclnn_entry", "aclnn_function"
 _UNLOCK, _LOCK, _KEEP = "aclnn_unlock", "aclnn_lock", "aclnn_keep"

@@ -20,7 +20,7 @@ from aclnn.base.once import Once, once
 from aclnn.base.status import reason
 from aclnn.kernels.native import isa
 from aclnn.kernels.native.entry import ENTRY, FUNCTION, Entry, entry_code, symbols
-from aclnn.kernels.shared.strides import DATA
+from aclnn.kernels.native.memory import DATA
 
 log = logging.getLogger("aclnn")
 
@@ -73,10 +73,10 @@ def _compile(name: str, types: str) -> bytes:
         raise NoNativeCodeError("numba is disabled (NUMBA_DISABLE_JIT)")
     module, _, function = name.rpartition(".")
     try:
-        text = getattr(import_module(f"aclnn.kernels.source.{module}"), function)
+        source = getattr(import_module(f"aclnn.kernels.source.{module}"), function)
         arguments = tuple(_numba_type(numba.types, letter) for letter in "ii" + types)
         options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        compiled = numba.njit(numba.types.void(*arguments), **options)(text)
+        compiled = numba.njit(numba.types.void(*arguments), **options)(source)
         name_there = compiled.overloads[arguments].fndesc.llvm_func_name
         return _machine_code(compiled.inspect_llvm(arguments), name_there, types)
     except Exception as error:  # another numba may say no in any way; the next kernel serves

@@ -14,14 +14,15 @@ import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from os import getpid
+from typing import Any, NamedTuple
 
 from aclnn.base.geometry import Array
 from aclnn.base.once import look_before_fork, once
-from aclnn.kernels.native import pool
+from aclnn.kernels.native import pool, tape
 from aclnn.kernels.native.abi import FIRST_ARGUMENT, HOW_MANY, WHO
 from aclnn.kernels.native.entry import Entry
-from aclnn.kernels.shared.strides import address, aligned
+from aclnn.kernels.native.memory import address, aligned
 
 _NAME = "libgomp.so.1"
 _process = os.getpid()
@@ -108,8 +109,9 @@ class Work:
     ):
         self.threads, self._keep = threads, keep
         self.tensors: Sequence[Array | None] = ()  # that arguments point to for good
-        self.entry = entry
-        self.block = (ctypes.c_int64 * (FIRST_ARGUMENT + len(arguments)))()
+        self._tape = tape.current()
+        self.entry, self._omp = entry, runtime() if threads > 1 else None
+        self.block: Any = (ctypes.c_int64 * (FIRST_ARGUMENT + len(arguments)))()
         self.address = ctypes.addressof(self.block)
         self.block[0], self.block[1] = items, chunk
         for i, value in enumerate(arguments):
@@ -117,8 +119,8 @@ class Work:
 
     def point(self, first: int, *addresses: int) -> None:
         """Sets the arguments from `first` on."""
-        for i, where in enumerate(addresses, FIRST_ARGUMENT + first):
-            self.block[i] = where
+        start = FIRST_ARGUMENT + first
+        self.block[start : start + len(addresses)] = addresses
 
     def arm(self) -> int:
         """Makes the block fit for the threads that can be had now, and says how many they are."""
@@ -127,21 +129,25 @@ class Work:
         return threads
 
     def run(self) -> None:
+        if self._tape is not None:
+            team = self.arm()
+            self._tape.launches.append(tape.Launched(self.entry.address, tuple(self.block), self.threads, team))
+            return
         if self.threads == 1:
             self.entry.call(self.address)
             return
-        omp = runtime()
-        if omp is not None and not forked():
-            self.block[WHO], self.block[HOW_MANY] = omp.who, omp.how_many
-            omp.parallel(self.entry.address, self.address, self.threads, 0)
-        elif omp is None and not forked():
-            pool.run(self.entry, self.block, self.threads)
-        else:
+        omp = self._omp
+        if _lost_threads or getpid() != _process:  # as forked() has it, a call less: this is asked for every loop
             self.arm()
             self.entry.call(self.address)
+        elif omp is not None:
+            self.block[WHO], self.block[HOW_MANY] = omp.who, omp.how_many
+            omp.parallel(self.entry.address, self.address, self.threads, 0)
+        else:
+            pool.run(self.entry, self.block, self.threads)
 
 
-class Launch:
+class LaunchedRun:
     """A run that is one piece of work, whose first arguments are where tensors lie: all of them, or those at `places`;
     0 for none. The argument `scratch`, if there is one, is where the workspace's first cache line begins."""
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.once import kept, once
-from aclnn.kernels.convolution.call import Window
+from aclnn.base.taps import Window
 from aclnn.kernels.native import isa, threads
 
 WHEEL = "onednn-cpu-gomp"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from aclnn.kernels.shared.strides import LINE, aligned
+from aclnn.kernels.native.memory import LINE, aligned
+
+LINE_ELEMENTS = 16  # of a cache line: rooms begin with one
 
 
 class Arena:
@@ -44,3 +46,14 @@ class Arena:
 def _lines(size: int) -> int:
     """The bytes of the lines that hold `size` bytes; an empty buffer has one too, so that no other lies around it."""
     return aligned(max(size, 1))
+
+
+def spread(elements: int) -> int:
+    """As many elements in an odd number of cache lines: what lies so far apart gets different places of the first
+    cache, where an even number, in the end a power of two, would bring all to a few."""
+    return (in_lines(elements) // LINE_ELEMENTS | 1) * LINE_ELEMENTS
+
+
+def in_lines(elements: int) -> int:
+    """As many elements in whole cache lines."""
+    return -(-elements // LINE_ELEMENTS) * LINE_ELEMENTS

@@ -34,11 +34,11 @@ def plan(source: TensorSpec, target: TensorSpec, threads: int) -> Copy:
     """A copy that changes dtype and strides. Raises NoNativeCodeError."""
     kinds = jit.letters(source.dtype, target.dtype)
     team = worth(source.size, PER_THREAD, threads)
-    sizes, steps = merged(source.shape, target.strides, source.strides)
-    if steps == [[1], [1]]:
+    sizes, strides = merged(source.shape, target.strides, source.strides)
+    if strides == [[1], [1]]:
         return Copy(jit.load("convert.dense", kinds), source.size, 1024, [0, 0], team)
     rank = len(sizes)
-    table = (ctypes.c_int64 * (3 * rank))(*sizes, *steps[0], *steps[1])
+    table = (ctypes.c_int64 * (3 * rank))(*sizes, *strides[0], *strides[1])
     where = ctypes.addressof(table)
     entry = jit.load("convert.strided", kinds + "iII")
     return Copy(entry, rows_of(sizes), 1, [0, 0, rank, where, where + 8 * rank], team, table)

@@ -1,4 +1,4 @@
-"""How the tensors of a call get into a program of oneDNN primitives, and out of it."""
+"""How the tensors of a call get to where a kernel reads and writes them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array, contiguous_strides
 from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
+from aclnn.kernels.native.memory import address
 from aclnn.kernels.shared import convert
 from aclnn.kernels.shared.convert import Copy
-from aclnn.kernels.shared.strides import address, merged
+from aclnn.kernels.shared.strides import merged
 
 
 class Port(NamedTuple):
@@ -22,11 +23,11 @@ class Port(NamedTuple):
     copies: tuple[Copy, ...]  # an input's come before the program runs, an output's after; none: used where it lies
 
 
-def entrance(spec: TensorSpec, dtype: DType, rounding: int, threads: int, in_order: bool = False) -> Port:
+def input_port(spec: TensorSpec, dtype: DType, rounding: int, threads: int, in_order: bool = False) -> Port:
     """A port for an input; `in_order` if the program can only read it contiguously."""
     copy = dense(dtype, spec.shape)
     if spec.dtype is dtype and rounding == KEEP and (spec.is_contiguous if in_order else is_dense(spec)):
-        return Port(spec, _steps(spec), ())
+        return Port(spec, _strides(spec), ())
     if rounding == KEEP:
         return Port(spec, copy.strides, (convert.plan(spec, copy, threads),))
     rounded = convert.plan_rounding(rounding, copy, threads)
@@ -35,10 +36,10 @@ def entrance(spec: TensorSpec, dtype: DType, rounding: int, threads: int, in_ord
     return Port(spec, copy.strides, (convert.plan(spec, copy, threads), rounded))
 
 
-def exit_(spec: TensorSpec, dtype: DType, threads: int, in_order: bool = False) -> Port:
+def output_port(spec: TensorSpec, dtype: DType, threads: int, in_order: bool = False) -> Port:
     """A port for an output; `in_order` if the program can only write it contiguously."""
     if spec.dtype is dtype and (spec.is_contiguous if in_order else is_dense(spec)):
-        return Port(spec, _steps(spec), ())
+        return Port(spec, _strides(spec), ())
     made = dense(dtype, spec.shape)
     return Port(spec, made.strides, (convert.plan(made, spec, threads),))
 
@@ -48,7 +49,7 @@ def is_dense(spec: TensorSpec) -> bool:
     return merged(spec.shape, spec.strides)[1] == [[1]]
 
 
-def _steps(spec: TensorSpec) -> tuple[int, ...]:
+def _strides(spec: TensorSpec) -> tuple[int, ...]:
     """The strides, with those of axes of size 1 as if they were contiguous: oneDNN looks at them."""
     usual = contiguous_strides(spec.shape)
     return tuple(u if n == 1 else s for n, s, u in zip(spec.shape, spec.strides, usual, strict=True))
@@ -58,19 +59,21 @@ class Traffic:
     """The copies of one executor. `offsets` says where in the workspace a port's copy goes."""
 
     def __init__(self, ports: Mapping[str, Port], offsets: Mapping[str, int | None]):
-        self._ports, self._offsets = ports, offsets
+        self._ports = ports
+        self._offsets = [(name, offsets[name] or 0) for name, port in ports.items() if port.copies]
+        self._where_they_lie = [name for name, port in ports.items() if not port.copies]
         self._works = {name: [copy.work() for copy in port.copies] for name, port in ports.items()}
 
     def places(self, arrays: Mapping[str, Array | None], workspace: int) -> dict[str, int]:
         """Where the program meets every tensor."""
-        return {name: self._place(name, arrays[name], workspace) for name in self._ports}
-
-    def _place(self, name: str, array: Array | None, workspace: int) -> int:
-        assert array is not None
-        port, where = self._ports[name], address(array)
-        if not port.copies:
-            return where
-        return workspace + (self._offsets[name] or 0)
+        found = {}
+        for name, offset in self._offsets:
+            found[name] = workspace + offset
+        for name in self._where_they_lie:
+            array = arrays[name]
+            assert array is not None
+            found[name] = address(array)
+        return found
 
     def bring(self, name: str, array: Array | None, places: Mapping[str, int]) -> None:
         """Copies an input to its place."""

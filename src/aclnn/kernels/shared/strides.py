@@ -1,51 +1,12 @@
-"""Where arrays lie, and walking several views of one shape together."""
+"""Strides of several views of one shape: as few axes as they take, and blocks of them."""
 
 from __future__ import annotations
 
-import ctypes
 import math
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from aclnn.base.geometry import Array
 from aclnn.kernels.native.abi import TILE
-
-
-def _address_by_interface(array: Array) -> int:
-    where: int = array.__array_interface__["data"][0]
-    return where
-
-
-DATA = object.__basicsize__
-"""The byte of an array object where the address of its first element stands, if LAYOUT_IS_KNOWN."""
-_word_at = ctypes.c_size_t.from_address
-
-
-def _address_by_layout(array: Array) -> int:
-    """The same a microsecond sooner: in numpy's binary interface it is the first field of an array object."""
-    return _word_at(id(array) + DATA).value
-
-
-def _layout_is_known() -> bool:
-    sample = np.empty(1)
-    cpython = sys.implementation.name == "cpython"  # elsewhere id() is no address
-    return cpython and _address_by_layout(sample) == _address_by_interface(sample)
-
-
-LAYOUT_IS_KNOWN = _layout_is_known()
-address = _address_by_layout if LAYOUT_IS_KNOWN else _address_by_interface
-"""Where an array's first element lies."""
-
-
-LINE = 64  # bytes of a cache line, and of the widest vectors: what buffers of ours are aligned to
-
-
-def aligned(address: int) -> int:
-    """The first line at or after an address."""
-    return -(-address // LINE) * LINE
 
 
 def merged(shape: Sequence[int], *strides: Sequence[int]) -> tuple[list[int], list[list[int]]]:
@@ -59,7 +20,7 @@ def merged(shape: Sequence[int], *strides: Sequence[int]) -> tuple[list[int], li
     >>> merged((2, 3), (3, 1), (0, 1))
     ([2, 3], [[3, 1], [0, 1]])
     """
-    columns = [(n, *steps) for n, *steps in zip(shape, *strides, strict=True) if n != 1]
+    columns = [(n, *along) for n, *along in zip(shape, *strides, strict=True) if n != 1]
     columns.sort(key=lambda column: -abs(column[1]))
     kept: list[tuple[int, ...]] = []
     for column in reversed(columns):
@@ -84,29 +45,29 @@ class Blocks(NamedTuple):
     """How source.strides goes over views by blocks of the last two axes."""
 
     sizes: list[int]  # of the axes, then the most rows and columns of a block
-    steps: list[list[int]]  # of every view
+    strides: list[list[int]]  # of every view
     items: int
 
 
-def blocks(sizes: Sequence[int], steps: Sequence[Sequence[int]]) -> Blocks:
+def blocks(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> Blocks:
     """Blocks of merged views: whole rows where all views like the last axis best, else squares of the last axis and the
     one that another view likes best, so that lines of memory are used up while they are near.
 
     >>> blocks([5000], [[1], [0]])
-    Blocks(sizes=[1, 5000, 1, 1024], steps=[[0, 1], [0, 0]], items=5)
+    Blocks(sizes=[1, 5000, 1, 1024], strides=[[0, 1], [0, 0]], items=5)
     >>> blocks([64, 100], [[100, 1], [1, 64]])
-    Blocks(sizes=[64, 100, 32, 32], steps=[[100, 1], [1, 64]], items=8)
+    Blocks(sizes=[64, 100, 32, 32], strides=[[100, 1], [1, 64]], items=8)
     """
-    turned = {axis for view in steps if abs(view[-1]) > 1 and (axis := _finest(view)) != len(sizes) - 1}
+    turned = {axis for view in strides if abs(view[-1]) > 1 and (axis := _finest(view)) != len(sizes) - 1}
     second = min(turned, default=len(sizes) - 2)
     order = [*(d for d in range(len(sizes) - 1) if d != second), second, len(sizes) - 1]
-    axes = [(sizes[d], *(view[d] for view in steps)) if d >= 0 else (1, *(0 for _ in steps)) for d in order]
+    axes = [(sizes[d], *(view[d] for view in strides)) if d >= 0 else (1, *(0 for _ in strides)) for d in order]
     rows, columns = axes[-2][0], axes[-1][0]
     across = min(columns, _SQUARE if turned else TILE)
     down = 1 if across >= _SHORT_ROW else min(rows, TILE // across)
     across = min(columns, TILE // down)
     items = math.prod(axis[0] for axis in axes[:-2]) * -(-rows // down) * -(-columns // across)
-    columns_of = [[axis[i] for axis in axes] for i in range(1 + len(steps))]
+    columns_of = [[axis[i] for axis in axes] for i in range(1 + len(strides))]
     return Blocks([*columns_of[0], down, across], columns_of[1:], items)
 
 

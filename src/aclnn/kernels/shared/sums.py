@@ -11,8 +11,9 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import COLUMN_TILE
 from aclnn.kernels.native.entry import Entry
+from aclnn.kernels.native.memory import address
 from aclnn.kernels.native.threads import Work, worth
-from aclnn.kernels.shared.strides import address, merged
+from aclnn.kernels.shared.strides import merged
 
 PER_THREAD = 32768  # elements that pay for waking a thread
 
@@ -44,21 +45,21 @@ class Sums(NamedTuple):
 def plan(source: TensorSpec, axis: int, target: TensorSpec, threads: int) -> Sums:
     """Sums over all axes but one. Arguments 0 and 2 of the work are the addresses. Raises NoNativeCodeError."""
     others = [d for d in range(source.rank) if d != axis]
-    sizes, (steps,) = merged([source.shape[d] for d in others], [source.strides[d] for d in others])
-    count, item_step = source.shape[axis], source.strides[axis]
+    sizes, (strides,) = merged([source.shape[d] for d in others], [source.strides[d] for d in others])
+    count, item_stride = source.shape[axis], source.strides[axis]
     team = worth(source.size, PER_THREAD, threads)
     kinds = jit.POINTER[source.dtype] + "i" + jit.POINTER[target.dtype] + "iiII"
-    if item_step == 1 and steps[-1] != 1:  # the items lie side by side
-        table = _table([*sizes, 1], [*steps, 0])
+    if item_stride == 1 and strides[-1] != 1:  # the items lie side by side
+        table = _table([*sizes, 1], [*strides, 0])
         arguments = [0, count, 0, target.strides[0], len(sizes) + 1, *_places(table, len(sizes) + 1)]
         return Sums(jit.load("sums.down_columns", kinds), -(-count // COLUMN_TILE), arguments, team, table)
-    table = _table(sizes, steps)
-    arguments = [0, item_step, 0, target.strides[0], len(sizes), *_places(table, len(sizes))]
+    table = _table(sizes, strides)
+    arguments = [0, item_stride, 0, target.strides[0], len(sizes), *_places(table, len(sizes))]
     return Sums(jit.load("sums.along_rows", kinds), count, arguments, team, table)
 
 
-def _table(sizes: Sequence[int], steps: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
-    return (ctypes.c_int64 * (2 * len(sizes)))(*sizes, *steps)
+def _table(sizes: Sequence[int], strides: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+    return (ctypes.c_int64 * (2 * len(sizes)))(*sizes, *strides)
 
 
 def _places(table: ctypes.Array[ctypes.c_int64], rank: int) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """float32 functions that LLVM vectorises, right at NaN, ±Inf and the subnormals, the same in vectors and remainders.
 
-No fast-math: a product and a sum become one fma only where the text says so.
+No fast-math: a product and a sum become one fma only where the source says so.
 """
 
 from __future__ import annotations

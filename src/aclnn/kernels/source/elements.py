@@ -1,6 +1,6 @@
 """Elements of memory: read as float32 whatever they are, written rounded to what they are.
 
-float16 is known by pointers to int16, bfloat16 by pointers to uint16, so that one kernel text serves all three.
+float16 is known by pointers to int16, bfloat16 by pointers to uint16, so that one kernel source serves all three.
 """
 
 from __future__ import annotations

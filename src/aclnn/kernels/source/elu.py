@@ -1,6 +1,6 @@
 """ELU, backward and forward, element by element. The formulas are those of ops/elu.py, in float32.
 
-Backward, `product` is alpha·scale where x is the forward's result, inputScale·alpha·scale where it is its input.
+Backward, `scaled_alpha` is alpha·scale where x is the forward's result, inputScale·alpha·scale where it is its input.
 Forward, it is alpha·scale.
 """
 
@@ -17,16 +17,18 @@ from aclnn.kernels.source.elements import address_of, finish_streams, read, stre
 from aclnn.kernels.source.strides import block_at, gathered, landing, scatter
 
 
-def backward(lo: int, hi: int, g: Any, x: Any, out: Any, scale: Any, input_scale: Any, product: Any, kind: int) -> None:
+def backward(
+    lo: int, hi: int, g: Any, x: Any, out: Any, scale: Any, input_scale: Any, scaled_alpha: Any, kind: int
+) -> None:
     """All three dense and alike."""
-    _row(hi - lo, (out, lo), (g, lo), (x, lo), (scale, input_scale, product, kind))
+    _row(hi - lo, (out, lo), (g, lo), (x, lo), (scale, input_scale, scaled_alpha, kind))
 
 
 def backward_streamed(
-    lo: int, hi: int, g: Any, x: Any, out: Any, width: int, scale: Any, input_scale: Any, product: Any, kind: int
+    lo: int, hi: int, g: Any, x: Any, out: Any, width: int, scale: Any, input_scale: Any, scaled_alpha: Any, kind: int
 ) -> None:
     """The same for outputs beyond the caches: whole lines are written without being read first (10 % faster)."""
-    how = (scale, input_scale, product, kind)
+    how = (scale, input_scale, scaled_alpha, kind)
     tile, line = tile_of(out), 64 // width
     i = lo + min(-(address_of(out) // width + lo) % line, hi - lo)
     _row(i - lo, (out, lo), (g, lo), (x, lo), how)
@@ -47,24 +49,24 @@ def backward_strided(
     out: Any,
     rank: int,
     sizes: Any,
-    steps: Any,
+    strides: Any,
     scale: Any,
     input_scale: Any,
-    product: Any,
+    scaled_alpha: Any,
     kind: int,
 ) -> None:
-    """Any strides. Items are blocks; sizes[rank + 2] and steps[3][rank], those of out, g and x, are what walk.py asks
-    for. What does not lie side by side is copied: a loop that computes with steps would do one element at a time."""
-    how = (scale, input_scale, product, kind)
+    """Any strides. Items are blocks; sizes[rank + 2] and strides[3][rank], those of out, g and x, are what strides.py
+    asks for. What does not lie side by side is copied: a loop over strides would compute one element at a time."""
+    how = (scale, input_scale, scaled_alpha, kind)
     g_tile, x_tile, tile = tile_of(g), tile_of(x), tile_of(out)
     for item in range(lo, hi):
         block = block_at(item, rank, sizes)
-        of_g = gathered(g_tile, g, block, rank, sizes, steps, rank)
-        of_x = gathered(x_tile, x, block, rank, sizes, steps, 2 * rank)
-        to, is_there = landing(tile, out, block, rank, sizes, steps)
+        of_g = gathered(g_tile, g, block, rank, sizes, strides, rank)
+        of_x = gathered(x_tile, x, block, rank, sizes, strides, 2 * rank)
+        to, is_there = landing(tile, out, block, rank, sizes, strides)
         _row(block[2] * block[4], to, of_g, of_x, how)
         if not is_there:
-            scatter(tile, out, block, rank, sizes, steps)
+            scatter(tile, out, block, rank, sizes, strides)
 
 
 @register_jitable(forceinline=True)
@@ -83,59 +85,68 @@ def _row_with(slope: Any) -> Any:
     @register_jitable(forceinline=True)
     def row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
         use_widest_vectors()
-        scale, input_scale, product, _ = how
+        scale, input_scale, scaled_alpha, _ = how
         for i in range(length):
             g_i, x_i = read(g[0], g[1] + i), read(x[0], x[1] + i)
-            factor = scale if x_i > np.float32(0) else slope(x_i, input_scale, product)
+            factor = scale if x_i > np.float32(0) else slope(x_i, input_scale, scaled_alpha)
             write(out[0], out[1] + i, g_i * factor)
 
     return row
 
 
 @register_jitable(forceinline=True)
-def _slope_of_result(x: Any, input_scale: Any, product: Any) -> Any:
-    return input_scale * (x + product)
+def _slope_of_result(x: Any, input_scale: Any, scaled_alpha: Any) -> Any:
+    return input_scale * (x + scaled_alpha)
 
 
 @register_jitable(forceinline=True)
-def _slope_falling(x: Any, input_scale: Any, product: Any) -> Any:
-    return product * exp_of_negative(x * input_scale)
+def _slope_falling(x: Any, input_scale: Any, scaled_alpha: Any) -> Any:
+    return scaled_alpha * exp_of_negative(x * input_scale)
 
 
 @register_jitable(forceinline=True)
-def _slope_of_input(x: Any, input_scale: Any, product: Any) -> Any:
-    return product * exp(x * input_scale)
+def _slope_of_input(x: Any, input_scale: Any, scaled_alpha: Any) -> Any:
+    return scaled_alpha * exp(x * input_scale)
 
 
 _row_of_result, _row_falling, _row_of_input = map(_row_with, (_slope_of_result, _slope_falling, _slope_of_input))
 
 
-def forward(lo: int, hi: int, x: Any, out: Any, scale: Any, input_scale: Any, product: Any) -> None:
+def forward(lo: int, hi: int, x: Any, out: Any, scale: Any, input_scale: Any, scaled_alpha: Any) -> None:
     """Both dense and alike."""
-    _forward_row(hi - lo, (out, lo), (x, lo), (scale, input_scale, product))
+    _forward_row(hi - lo, (out, lo), (x, lo), (scale, input_scale, scaled_alpha))
 
 
 def forward_strided(
-    lo: int, hi: int, x: Any, out: Any, rank: int, sizes: Any, steps: Any, scale: Any, input_scale: Any, product: Any
+    lo: int,
+    hi: int,
+    x: Any,
+    out: Any,
+    rank: int,
+    sizes: Any,
+    strides: Any,
+    scale: Any,
+    input_scale: Any,
+    scaled_alpha: Any,
 ) -> None:
-    """Any strides, as backward_strided has them: sizes[rank + 2] and steps[2][rank], those of out and x."""
-    how = (scale, input_scale, product)
+    """Any strides, as backward_strided has them: sizes[rank + 2] and strides[2][rank], those of out and x."""
+    how = (scale, input_scale, scaled_alpha)
     x_tile, tile = tile_of(x), tile_of(out)
     for item in range(lo, hi):
         block = block_at(item, rank, sizes)
-        of_x = gathered(x_tile, x, block, rank, sizes, steps, rank)
-        to, is_there = landing(tile, out, block, rank, sizes, steps)
+        of_x = gathered(x_tile, x, block, rank, sizes, strides, rank)
+        to, is_there = landing(tile, out, block, rank, sizes, strides)
         _forward_row(block[2] * block[4], to, of_x, how)
         if not is_there:
-            scatter(tile, out, block, rank, sizes, steps)
+            scatter(tile, out, block, rank, sizes, strides)
 
 
 @register_jitable(forceinline=True)
 def _forward_row(length: int, out: Any, x: Any, how: Any) -> None:
     """`length` elements; out and x are (pointer, first index)."""
     use_widest_vectors()
-    scale, input_scale, product = how
+    scale, input_scale, scaled_alpha = how
     for i in range(length):
         x_i = read(x[0], x[1] + i)
-        y_i = scale * x_i if x_i > np.float32(0) else product * expm1(x_i * input_scale)
+        y_i = scale * x_i if x_i > np.float32(0) else scaled_alpha * expm1(x_i * input_scale)
         write(out[0], out[1] + i, y_i)

@@ -29,7 +29,7 @@ def backward(
     grad_gates: Any,
     grad_cx: Any,
     grad_bias: Any,
-    steps: Any,
+    strides: Any,
     batch: int,
     hidden: int,
     has_h: int,
@@ -38,7 +38,7 @@ def backward(
     counters: Any,
     levels: int,
 ) -> None:
-    """Items are columns of the whole batch; steps[13]: from cell to cell in each tensor, and of the bias, then from
+    """Items are columns of the whole batch; strides[13]: from cell to cell in each tensor, and of the bias, then from
     column to column of what is read. What does not lie side by side, say a gradient that is one number, is copied; of
     one that is not there zeros are read: a condition would be reads under a mask, which AVX2 has not for 16 bits.
 
@@ -58,17 +58,17 @@ def backward(
         for b in range(batch):
             of_h, of_c = nothing, nothing
             if has_h:
-                of_h = laid(tiles[0], 0, grad_h, b * steps[0] + first * steps[8], steps[8], count)
+                of_h = laid(tiles[0], 0, grad_h, b * strides[0] + first * strides[8], strides[8], count)
             if has_c:
-                of_c = laid(tiles[0], CELL_TILE, grad_c, b * steps[1] + first * steps[9], steps[9], count)
-            of_cx = laid(tiles[1], 0, cx, b * steps[2] + first * steps[10], steps[10], count)
-            of_cy = laid(tiles[1], CELL_TILE, cy, b * steps[3] + first * steps[11], steps[11], count)
-            stored, gate = b * steps[4] + first * steps[12], hidden * steps[12]
-            of_i = laid(tiles[2], 0, storage, stored, steps[12], count)
-            of_f = laid(tiles[2], CELL_TILE, storage, stored + gate, steps[12], count)
-            of_g = laid(tiles[3], 0, storage, stored + 2 * gate, steps[12], count)
-            of_o = laid(tiles[3], CELL_TILE, storage, stored + 3 * gate, steps[12], count)
-            to, to_c = b * steps[5] + first, b * steps[6] + first
+                of_c = laid(tiles[0], CELL_TILE, grad_c, b * strides[1] + first * strides[9], strides[9], count)
+            of_cx = laid(tiles[1], 0, cx, b * strides[2] + first * strides[10], strides[10], count)
+            of_cy = laid(tiles[1], CELL_TILE, cy, b * strides[3] + first * strides[11], strides[11], count)
+            stored, gate = b * strides[4] + first * strides[12], hidden * strides[12]
+            of_i = laid(tiles[2], 0, storage, stored, strides[12], count)
+            of_f = laid(tiles[2], CELL_TILE, storage, stored + gate, strides[12], count)
+            of_g = laid(tiles[3], 0, storage, stored + 2 * gate, strides[12], count)
+            of_o = laid(tiles[3], CELL_TILE, storage, stored + 3 * gate, strides[12], count)
+            to, to_c = b * strides[5] + first, b * strides[6] + first
             for j in range(count):
                 dh, dc = read(of_h[0], of_h[1] + j), read(of_c[0], of_c[1] + j)
                 i, f = read(of_i[0], of_i[1] + j), read(of_f[0], of_f[1] + j)
@@ -95,7 +95,7 @@ def backward(
         if has_bias:
             for gate in range(4):
                 for j in range(count):
-                    write(grad_bias, (gate * hidden + first + j) * steps[7], sums[gate * CELL_TILE + j])
+                    write(grad_bias, (gate * hidden + first + j) * strides[7], sums[gate * CELL_TILE + j])
 
 
 @register_jitable
@@ -123,15 +123,15 @@ def forward(
     hy: Any,
     cy: Any,
     storage: Any,
-    steps: Any,
+    strides: Any,
     hidden: int,
     has_bias: int,
 ) -> None:
-    """Items are cells of the batch; steps[8]: from cell to cell in each tensor. A bias is dense."""
+    """Items are cells of the batch; strides[8]: from cell to cell in each tensor. A bias is dense."""
     use_widest_vectors()
     for b in range(lo, hi):
-        at, at_hidden, at_c = b * steps[0], b * steps[1], b * steps[2]
-        to_h, to_c, to = b * steps[5], b * steps[6], b * steps[7]
+        at, at_hidden, at_c = b * strides[0], b * strides[1], b * strides[2]
+        to_h, to_c, to = b * strides[5], b * strides[6], b * strides[7]
         # A loop of its own for each: a condition inside would be reads under a mask, which AVX2 has not for 16 bits.
         if has_bias:
             for j in range(hidden):

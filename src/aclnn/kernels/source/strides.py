@@ -8,11 +8,11 @@ from numba.extending import register_jitable
 
 
 @register_jitable
-def row_start(row: int, rank: int, sizes: Any, steps: Any, first: int) -> int:
-    """Where a row begins: sizes[rank] of the whole, the row itself last, and steps[first …] of the view in question."""
+def row_start(row: int, rank: int, sizes: Any, strides: Any, first: int) -> int:
+    """Where a row begins: sizes[rank] of the whole, the row itself last, strides[first …] of the view in question."""
     start = 0
     for d in range(rank - 2, -1, -1):
-        start += (row % sizes[d]) * steps[first + d]
+        start += (row % sizes[d]) * strides[first + d]
         row //= sizes[d]
     return start
 
@@ -29,31 +29,31 @@ def block_at(item: int, rank: int, sizes: Any) -> Any:
 
 
 @register_jitable
-def block_start(block: Any, rank: int, sizes: Any, steps: Any, first: int) -> int:
-    """Where a block begins in a view, whose steps are steps[first …]."""
+def block_start(block: Any, rank: int, sizes: Any, strides: Any, first: int) -> int:
+    """Where a block begins in a view, whose strides are strides[first …]."""
     outer, row, _, column, _ = block
-    start = row * steps[first + rank - 2] + column * steps[first + rank - 1]
+    start = row * strides[first + rank - 2] + column * strides[first + rank - 1]
     for d in range(rank - 3, -1, -1):
-        start += (outer % sizes[d]) * steps[first + d]
+        start += (outer % sizes[d]) * strides[first + d]
         outer //= sizes[d]
     return int(start)
 
 
 @register_jitable
 def lies_dense(block: Any, down: int, across: int) -> bool:
-    """Whether the elements of a block lie side by side in a view with these steps."""
+    """Whether the elements of a block lie side by side in a view with these strides."""
     return across == 1 and (block[2] == 1 or down == block[4])
 
 
 @register_jitable
-def gathered(tile: Any, view: Any, block: Any, rank: int, sizes: Any, steps: Any, first: int) -> Any:
+def gathered(tile: Any, view: Any, block: Any, rank: int, sizes: Any, strides: Any, first: int) -> Any:
     """The elements of a block side by side, as (pointer, index): where they are, if they lie so, else in a tile.
 
     They are copied as they are: `read` and `write` promise that what one reads the other does not write.
     """
-    start = block_start(block, rank, sizes, steps, first)
+    start = block_start(block, rank, sizes, strides, first)
     rows, columns = block[2], block[4]
-    down, across = steps[first + rank - 2], steps[first + rank - 1]
+    down, across = strides[first + rank - 2], strides[first + rank - 1]
     if lies_dense(block, down, across):
         return view, start
     for r in range(rows):
@@ -86,18 +86,18 @@ def laid(tile: Any, first: int, view: Any, start: int, step: int, count: int) ->
 
 
 @register_jitable
-def landing(tile: Any, view: Any, block: Any, rank: int, sizes: Any, steps: Any) -> Any:
+def landing(tile: Any, view: Any, block: Any, rank: int, sizes: Any, strides: Any) -> Any:
     """Where to write the elements of a block of the first view side by side, and whether that is where they belong."""
-    if lies_dense(block, steps[rank - 2], steps[rank - 1]):
-        return (view, block_start(block, rank, sizes, steps, 0)), True
+    if lies_dense(block, strides[rank - 2], strides[rank - 1]):
+        return (view, block_start(block, rank, sizes, strides, 0)), True
     return (tile, 0), False
 
 
 @register_jitable
-def scatter(tile: Any, view: Any, block: Any, rank: int, sizes: Any, steps: Any) -> None:
+def scatter(tile: Any, view: Any, block: Any, rank: int, sizes: Any, strides: Any) -> None:
     """The elements of a tile to where a block of the first view lies."""
-    start, rows, columns = block_start(block, rank, sizes, steps, 0), block[2], block[4]
-    down, across = steps[rank - 2], steps[rank - 1]
+    start, rows, columns = block_start(block, rank, sizes, strides, 0), block[2], block[4]
+    down, across = strides[rank - 2], strides[rank - 1]
     for r in range(rows):
         for c in range(columns):
             view[start + r * down + c * across] = tile[r * columns + c]

@@ -22,13 +22,13 @@ COLUMN_LEVELS = LEVELS * COLUMN_TILE
 
 
 def along_rows(
-    lo: int, hi: int, source: Any, item_step: int, target: Any, target_step: int, rank: int, sizes: Any, steps: Any
+    lo: int, hi: int, source: Any, item_step: int, target: Any, target_step: int, rank: int, sizes: Any, strides: Any
 ) -> None:
-    """target[item] = Σ of source[item] over all rows. Rows are described by sizes[rank] and steps[rank]."""
+    """target[item] = Σ of source[item] over all rows. Rows are described by sizes[rank] and strides[rank]."""
     use_widest_vectors()
     lanes, counter = floats(LANES), floats(LEVELS)
     last = rank - 1
-    length, step = sizes[last], steps[last]
+    length, step = sizes[last], strides[last]
     rows = 1
     for d in range(last):
         rows *= sizes[d]
@@ -36,7 +36,7 @@ def along_rows(
         runs, additions = 0, 0
         clear(lanes, LANES)
         for row in range(rows):
-            start = item * item_step + row_start(row, rank, sizes, steps, 0)
+            start = item * item_step + row_start(row, rank, sizes, strides, 0)
             for first in range(0, length, LANES):
                 add_to(lanes, source, start + first * step, step, min(LANES, length - first))
                 additions += 1
@@ -52,11 +52,11 @@ def along_rows(
 
 
 def down_columns(
-    lo: int, hi: int, source: Any, columns: int, target: Any, target_step: int, rank: int, sizes: Any, steps: Any
+    lo: int, hi: int, source: Any, columns: int, target: Any, target_step: int, rank: int, sizes: Any, strides: Any
 ) -> None:
     """target[column] = Σ of source[row, column] over all rows. Items are COLUMN_TILE columns that lie side by side.
 
-    Rows are described by sizes[rank] and steps[rank], whose last entry stands for the columns and is not looked at.
+    Rows are described by sizes[rank] and strides[rank], whose last entry stands for the columns and is not looked at.
     """
     use_widest_vectors()
     sums, counter = floats(COLUMN_TILE), floats(COLUMN_LEVELS)
@@ -69,7 +69,7 @@ def down_columns(
         for runs in range(-(-rows // ADDITIONS)):
             clear(sums, count)
             for row in range(runs * ADDITIONS, min(rows, (runs + 1) * ADDITIONS)):
-                start = row_start(row, rank, sizes, steps, 0) + first
+                start = row_start(row, rank, sizes, strides, 0) + first
                 for j in range(count):
                     sums[j] += read(source, start + j)
             counter_add(counter, runs, sums, count)

@@ -56,3 +56,17 @@ def test_memory_that_does_not_begin_a_cache_line_gives_the_same_bits(shift: int)
     call(case, filled, engine="fast")
     call(case, other, engine="fast")
     assert bits(case, filled) == bits(case, other)
+
+
+@pytest.mark.parametrize("name", ["self", "input", "weight"])
+@pytest.mark.parametrize("pad", [0, 1])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_reaches_only_what_it_meets(name: str, pad: int, value: float) -> None:
+    """oneDNN multiplies pairs of bfloat16, and makes a pair with zero of one that is left over: 0·NaN is NaN."""
+    for in_channels, out_channels in ((16, 1), (17, 16)):
+        case = conv_tbc_backward_case(2, 1, in_channels, out_channels, 2, pad, dtype=BFLOAT16)
+        filled = fill(case)
+        filled[name].view[-1, -1, -1] = value
+        call(case, filled, engine="fast")
+        for output in judge(case.op, case.call, views(filled, case.op)):
+            assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"

@@ -16,7 +16,7 @@ from aclnn import AclnnError
 from aclnn.kernels.native import isa
 from tests.kernels.test_fallbacks import kernels
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the levels of x86-64")
 ZEN4 = dict.fromkeys(("64bit", "cmov", "sse", "sse2", "sse4.1", "avx", "avx2", "fma", "vaes", "avx512f"), True)
 
@@ -137,7 +137,10 @@ def test_a_numba_that_is_already_at_work_is_not_mixed_in(tmp_path: Path) -> None
     assert "before ACLNN_MAX_ISA could limit it" in ended.stdout, ended.stderr
 
 
-CORE = ("elu", "convolution", "convolution_forward", "conv_tbc", "lstm", "lstm_forward", "lstm_cell")
+CORE = (
+    *("elu/test_fast", "convolution/test_forward", "conv_tbc/test_fast"),
+    *("lstm/test_fast", "lstm/test_forward", "lstm_cell/test_fast"),
+)
 LEVELS = ["sse41", "avx2", "avx512", "native"]
 
 
@@ -156,7 +159,7 @@ def test_the_core_is_right_with_avx2_where_there_is_more() -> None:
 
     if os.environ.get("ACLNN_MAX_ISA") or "+avx512f" not in jit._host()[1]:
         pytest.skip("the other tests run with no more than AVX2")
-    core = ["tests/test_tiny.py", *(f"tests/kernels/test_{name}_fast.py" for name in CORE)]
+    core = ["tests/test_tiny.py", *(f"tests/kernels/{name}.py" for name in CORE)]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long and not torch", *core]
     ended = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "ACLNN_MAX_ISA": "avx2"}, capture_output=True, text=True

@@ -28,7 +28,7 @@ from aclnn.ops.convolution import convolution_backward, convolution_backward_cas
 from aclnn.ops.convolution_forward import convolution, convolution_case
 from tests.harness import assert_sound, bits, call
 from tests.kernels.cases import executor
-from tests.kernels.convolutions import SPECIAL, Fenced, served, shapes
+from tests.kernels.convolution.convolutions import SPECIAL, Fenced, served, shapes
 from tests.ops import test_convolution_forward
 from tests.strategies import strided
 

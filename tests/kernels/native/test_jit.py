@@ -21,8 +21,8 @@ import aclnn
 from aclnn.base.once import Once
 from aclnn.contract.cases import Case
 from aclnn.kernels.native import entry, jit
+from aclnn.kernels.native.memory import address
 from aclnn.kernels.native.threads import Work
-from aclnn.kernels.shared.strides import address
 from aclnn.runtime.plan import make_plan
 from tests.kernels.cases import LARGE
 from tests.kernels.test_memory import FORWARD

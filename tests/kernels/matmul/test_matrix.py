@@ -14,11 +14,11 @@ pytest.importorskip("numba")
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
-from aclnn.kernels.convolution.tiles import Numbers, Room
 from aclnn.kernels.matmul import matrix
 from aclnn.kernels.matmul.matrix import Aimed, Packed
+from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.shared.arena import Arena
-from aclnn.kernels.shared.strides import address, aligned
+from aclnn.kernels.shared.launch import Numbers, Room
 
 U = 2.0**-24
 SIZES = st.one_of(st.integers(1, 20), st.sampled_from([31, 33, 64, 65, 129]))

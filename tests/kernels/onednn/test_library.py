@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 import aclnn
 from aclnn.base.dtype import FLOAT32
 from aclnn.kernels.native import threads
+from aclnn.kernels.native.memory import LINE, address, aligned
 from aclnn.kernels.onednn import library as onednn
 from aclnn.kernels.onednn.library import OneDnnError, strided
 from aclnn.kernels.onednn.program import Buffer, Program, Recent, Session
 from aclnn.kernels.shared.arena import Arena
-from aclnn.kernels.shared.strides import LINE, address, aligned
 
 
 @pytest.fixture(autouse=True)

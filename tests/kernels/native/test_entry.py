@@ -15,14 +15,14 @@ pytest.importorskip("numba")
 from aclnn.base.geometry import Array
 from aclnn.kernels.native import entry as entries
 from aclnn.kernels.native import jit
-from aclnn.kernels.native.threads import Launch, Work
-from aclnn.kernels.shared.strides import address
+from aclnn.kernels.native.memory import address
+from aclnn.kernels.native.threads import LaunchedRun, Work
 
 NAME, TYPES = "elu.backward", "FFFfffi"
 
 
-def launch(items: int) -> Launch:
-    return Launch(lambda: Work(jit.load(NAME, TYPES), items, 1024, [0, 0, 0, 1.0, 1.0, 1.0, 1], 1))
+def launch(items: int) -> LaunchedRun:
+    return LaunchedRun(lambda: Work(jit.load(NAME, TYPES), items, 1024, [0, 0, 0, 1.0, 1.0, 1.0, 1], 1))
 
 
 def arrays() -> tuple[Array, Array, Array]:

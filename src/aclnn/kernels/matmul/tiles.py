@@ -1,0 +1,38 @@
+"""Sizes that every matrix on tiles has: panels of columns, whole vectors of them, and how long sums may be."""
+
+from __future__ import annotations
+
+import math
+
+from aclnn.base.dtype import DType
+from aclnn.kernels.native import jit
+
+CHAINS = ((32, 256), (64, 1024), (96, 2048), (128, 4096), (192, math.inf))  # how long, for sums of fewer terms
+
+
+def columns() -> int:
+    vectors = jit.vectors()
+    return vectors.lanes * vectors.across
+
+
+def chain(length: int) -> int:
+    """How many of so many products are added one by one. Equal terms err by a third of that, in units of u·Σ|terms|,
+    and (8 + √length) are allowed."""
+    return next(most for most, below in CHAINS if length < below)
+
+
+def panels_of(channels: int) -> int:
+    """How many panels so many columns have."""
+    return -(-channels // columns())
+
+
+def packed_columns(channels: int) -> int:
+    """The columns of all panels together: whole vectors."""
+    lanes = jit.vectors().lanes
+    return -(-channels // lanes) * lanes
+
+
+def put_of(dtype: DType, in_blocks: bool = False) -> tuple[int, int]:
+    """What writes rows of such a result, and the bytes of an element. Raises NoNativeCodeError."""
+    name, last = ("indirect.put_blocks", "I") if in_blocks else ("indirect.put", "i")
+    return jit.load(name, "F" + jit.POINTER[dtype] + "Iiii" + last).address, dtype.itemsize
