@@ -30,7 +30,7 @@ def makers(shape: dict[str, Any], dtype: DType, column: str) -> dict[str, Maker]
     arguments = g, 1.0, 1.0, 1.0, False, x
     return {
         "aclnn": ours(aclnn.elu_backward, arguments, column),
-        "torch": theirs("elu_backward", arguments, "grad_input" if column in ("given", "growth", "out") else ""),
+        "torch": theirs("elu_backward", arguments, "grad_input" if column in ("given", "growth", "out", "c") else ""),
         "torch.compile": lambda: compiled_by_torch(_formula, g, x),
         "jax": lambda: _jax(g, x),
     }

@@ -29,11 +29,21 @@ class Timed(NamedTuple):
     readings: int
 
 
+class Several:
+    """A call that stands for several of them."""
+
+    def __init__(self, make: Callable[[int], object], count: int):
+        self._make, self.count = make, count
+
+    def __call__(self) -> object:
+        return self._make(self.count)
+
+
 class Candidate:
     """A call, how long it takes at first sight, and its readings."""
 
     def __init__(self, call: Call, ours: bool):
-        self.call = call
+        self.call, self._each = call, call.count if isinstance(call, Several) else 1
         self.repeats, first = 1, _seconds(call)
         if first > ENDLESS and not ours:
             self.seconds, self.times = first, [first]
@@ -62,7 +72,8 @@ class Candidate:
 
     def summary(self) -> Timed:
         fifths = statistics.quantiles(self.times * 2, n=5, method="inclusive")  # twice: one reading is enough for it
-        return Timed(fifths[0], statistics.median(self.times), fifths[3], len(self.times))
+        p20, p50, p80 = (seconds / self._each for seconds in (fifths[0], statistics.median(self.times), fifths[3]))
+        return Timed(p20, p50, p80, len(self.times))
 
 
 def compare(calls: dict[str, Call], seconds: float = 1.0) -> tuple[dict[str, Timed], float]:

@@ -18,7 +18,7 @@ from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import DType
 from benchmarks import machine
 from benchmarks.measure import Call, Patience, Timed
-from benchmarks.providers import IN_TURN, has, made
+from benchmarks.providers import IN_TURN, has, made, serving
 from benchmarks.shapes import COLUMNS, shapes_of
 
 
@@ -40,6 +40,10 @@ def main(arguments: list[str]) -> None:
         import torch
 
         torch.set_num_threads(given.threads)
+    if given.column == "c":  # a context would send every phase 1 through Python
+        os.environ["ACLNN_NUM_THREADS"] = str(given.threads)
+        run(given)
+        return
     with aclnn.threads(given.threads):
         run(given)
 
@@ -61,6 +65,7 @@ def run(given: argparse.Namespace) -> None:
             row |= bench.once(shape)
         else:
             alone = f"{dtype.name}/{name}" in given.alone.split(",")
+            serving.clear()
             calls = made(bench.makers(shape, dtype, given.column), ["aclnn"] if alone else given.providers)
             if not calls:
                 continue
@@ -70,7 +75,7 @@ def run(given: argparse.Namespace) -> None:
             if limit is not None:
                 row["limit"] = limit.work
                 calls = _between(calls, limit.call)
-            row |= times(calls, given.seconds, patience) | {"work": work}
+            row |= times(calls, given.seconds, patience) | {"work": work, "kernel": " ".join(serving)}
         print(json.dumps(row), flush=True)
         print(f"  {name} {dtype.name}: {said(row)}", file=sys.stderr, flush=True)
 

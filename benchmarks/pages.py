@@ -16,7 +16,7 @@ from aclnn.gen.tables import markdown
 from benchmarks import table, targets
 from benchmarks.rows import Row, machines, of
 from benchmarks.shapes import OPERATORS
-from benchmarks.table import VERDICTS, Group, Line, duration, short
+from benchmarks.table import BESIDE, VERDICTS, Group, Line, duration, short
 from benchmarks.targets import BUSY, SHARE, STREAMS
 
 Machines = dict[str, list[Row]]
@@ -30,11 +30,6 @@ PAGES = {
 }
 ISAS = {"avx2": "AVX2", "avx512": "AVX-512"}
 _OF_ISA = ("outputs given", "ahead, tie, behind")
-BESIDE = (
-    "PyTorch writes into given memory for elu (outputs given, `out=`, forward) and allocates its outputs in all other "
-    "rows. lstm_cell: PyTorch's side is a formula of several operators, but for the training step. lstm: its gradients "
-    "are autograd's, on a graph that is kept."
-)
 _MARKED = re.compile(r"(<!-- (\w+): written by make bench -->\n).*?(<!-- end -->)", re.DOTALL)
 _WORDS = {
     "operator": "算子",
@@ -45,6 +40,7 @@ _WORDS = {
     "target": "目标",
     "`out=`": "`out=`",
     "torch tensors": "torch张量",
+    "C": "C",
     "forward": "前向",
     "training step": "训练一步",
     "convolution, unseen shapes": "convolution，未见过的形状",
@@ -52,7 +48,7 @@ _WORDS = {
     "AVX-512: outputs given": "AVX-512：给定输出",
     "AVX2: ahead, tie, behind": "AVX2：领先、持平、落后",
     "AVX-512: ahead, tie, behind": "AVX-512：领先、持平、落后",
-    BESIDE: "PyTorch只在elu的给定输出、`out=`与前向中写入给定的内存，其余各行都自行分配输出。"
+    BESIDE: "PyTorch只在elu的给定输出、`out=`、C与前向中写入给定的内存，其余各行都自行分配输出。"
     "lstm_cell：除训练一步外，PyTorch一侧是由多个算子组成的公式。lstm：其梯度来自自动求导，计算图被保留。",
     "ahead": "领先",
     "tie": "持平",
@@ -101,10 +97,11 @@ def part(name: str, lang: str, found: Machines) -> str:
     written = _speed(found, lang) if name == "speed" else ""
     for folder, rows in found.items() if name != "speed" else ():
         if text := _PARTS[name](rows, lang):
-            written += ("\n" if written else "") + f"**{folder}**\n\n{_image(folder, _PLOTS.get(name, ''))}{text}"
+            images = "".join(_image(folder, plot) for plot in _PLOTS.get(name, ()))
+            written += ("\n" if written else "") + f"**{folder}**\n\n{images}{text}"
     if not written:
         return say("Nothing is measured yet: `make bench` measures and fills this in.", lang) + "\n"
-    return written + (f"\n{say(BESIDE, lang)}\n" if name in ("speed", "doors", "shapes") else "")
+    return written + (f"\n{say(BESIDE, lang)}\n" if name not in ("memory", "programs") else "")
 
 
 def say(word: str, lang: str) -> str:
@@ -272,7 +269,7 @@ _PARTS: dict[str, Callable[[list[Row], str], str]] = {
     "memory": _memory,
     "programs": _programs,
 }
-_PLOTS = {"doors": "doors", "shapes": "ratio-given"}
+_PLOTS = {"doors": [f"size-{operator}" for operator in OPERATORS], "shapes": ["ratio-given"]}
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

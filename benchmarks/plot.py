@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,17 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from benchmarks.rows import Row
+from benchmarks.shapes import OPERATORS
 from benchmarks.table import TITLES, Group, groups, lines, short
 
 COLORS = {"ahead": "#2a9d5c", "tie": "#8a8f98", "behind": "#c8433a"}
 DOORS = {"given": "#1f5fa8", "fresh": "#2a9d5c", "out": "#d9772b", "torch": "#8e4fa8"}
+DOORS |= {"c": "#c8433a", "forward": "#12878a", "step": "#6b6f76"}
+MARKERS = {"numpy": "^", "numba": "o", "direct": "s", "tiles": "D", "onednn": "P"}
 TICKS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 STYLE: Any = {
     "svg.fonttype": "none",  # letters stay letters: smaller, and found by a search
@@ -32,8 +38,10 @@ def draw(rows: list[Row], folder: Path) -> None:
         found = groups(lines(rows))
         if given := [group for group in found if group.column == "given"]:
             _save(_ratios(given), folder / "ratio-given")
-        if doors := [group for group in found if group.column in DOORS and group.operator != "unseen"]:
-            _save(_against_size(doors), folder / "doors")
+        for operator in OPERATORS:
+            doors = [g for g in found if (g.operator, g.dtype) == (operator, "float32") and g.column in DOORS]
+            if doors and operator != "unseen":
+                _save(_against_size(doors), folder / f"size-{operator}")
 
 
 def _save(figure: Any, path: Path) -> None:
@@ -88,27 +96,45 @@ def _panel(axes: Any, group: Group) -> None:
 
 
 def _against_size(found: list[Group]) -> Any:
-    """A panel per operator, float32: the ratio of every shape against its work, a line per door."""
-    names = list(dict.fromkeys(group.operator for group in found))
-    figure, panels = plt.subplots(1, len(names), figsize=(2.4 * len(names) + 0.4, 3.4), sharey=True, squeeze=False)
-    for axes, name in zip(panels[0], names, strict=True):
-        for group in found:
-            if (group.operator, group.dtype) == (name, "float32"):
-                points = sorted((line.work, line.ratio) for line in group.lines)
-                color, title = DOORS[group.column], TITLES[group.column].replace("`", "")
-                axes.plot(*zip(*points, strict=True), marker="o", markersize=3, color=color, label=title)
-        axes.axhline(1, color="black", linewidth=0.8)
-        axes.set(xscale="log", yscale="log", title=name)
-        axes.grid(alpha=0.25)
-    shown = [line.ratio for group in found for line in group.lines if group.dtype == "float32"]
-    ticks = [t for t in TICKS if 0.5 * min(shown, default=1) <= t <= 2 * max(shown, default=1)]
-    panels[0, 0].set_yticks(ticks, [f"{t:g}" for t in ticks])
-    panels[0, 0].minorticks_off()
-    panels[0, 0].set_ylabel("our time ÷ PyTorch's time (below 1: faster)")
-    figure.supxlabel("operations, or bytes that move", y=0.08, fontsize=8)
-    handles = {
-        label: handle for axes in panels[0] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(handles.values(), handles, loc="lower center", ncols=max(1, len(handles)), frameon=False)
-    figure.tight_layout(rect=(0, 0.09, 1, 1))
+    """One operator, float32: the ratio of every shape against its work, a line per door. A marker says which kernel
+    serves, and where the next larger shape has another one stands a dotted line."""
+    figure, axes = plt.subplots(figsize=(8, 4.2))
+    for group in found:
+        points = sorted(group.lines, key=lambda line: line.work)
+        sizes, ratios = [line.work for line in points], [line.ratio for line in points]
+        axes.plot(sizes, ratios, color=DOORS[group.column], linewidth=1, label=TITLES[group.column].replace("`", ""))
+        for line in points:
+            axes.plot(line.work, line.ratio, MARKERS.get(line.kernel, "."), color=DOORS[group.column], markersize=4)
+    _mark_hand_overs(axes, found[0])
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="operations, or bytes that move")
+    axes.set_ylabel("our time ÷ PyTorch's time (below 1: faster)")
+    axes.set_title(f"{found[0].name}, float32: every door against size", loc="left", fontsize=11)
+    shown = [line.ratio for group in found for line in group.lines]
+    ticks = [t for t in TICKS if 0.5 * min(shown) <= t <= 2 * max(shown)]
+    axes.set_yticks(ticks, [f"{t:g}" for t in ticks])
+    axes.minorticks_off()
+    axes.grid(alpha=0.25)
+    figure.tight_layout()
+    _legends(figure, axes, found)
     return figure
+
+
+def _mark_hand_overs(axes: Any, group: Group) -> None:
+    """Between neighbouring shapes that different kernels serve."""
+    points = sorted((line for line in group.lines if line.kernel), key=lambda line: line.work)
+    for one, other in itertools.pairwise(points):
+        if one.kernel != other.kernel and one.work < other.work:
+            axes.axvline(math.sqrt(one.work * other.work), color="black", linewidth=0.8, linestyle=":")
+
+
+def _legends(figure: Any, axes: Any, found: list[Group]) -> None:
+    """The doors, and below them the kernels that serve."""
+    style: Any = {"frameon": False, "alignment": "left", "bbox_transform": axes.transAxes}
+    figure.legend(loc="upper left", bbox_to_anchor=(1.01, 1), title="door", **style)
+    kernels = sorted({line.kernel for group in found for line in group.lines if line.kernel})
+    if kernels:
+        shown = [Line2D([], [], color="black", marker=MARKERS.get(k, "."), linestyle="", markersize=4) for k in kernels]
+        shown.append(Line2D([], [], color="black", linewidth=0.8, linestyle=":"))
+        named = [*kernels, "hand-over"]
+        figure.legend(shown, named, loc="lower left", bbox_to_anchor=(1.01, 0), title="kernel", **style)

@@ -30,6 +30,10 @@ BESIDE = {
 """Timed in processes of their own: their threads spin on after a call, and calls of 30 µs beside them took 8 ms."""
 
 
+serving: list[str] = []
+"""The kernels that serve the calls of ours that were made."""
+
+
 def has(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
@@ -51,7 +55,8 @@ def made(makers: dict[str, Maker], wanted: Collection[str]) -> dict[str, Call]:
 
 
 def ours(operator: Any, arguments: tuple[Any, ...], column: str, **more: Any) -> Maker:
-    """A functional call, one with `out=`, one with tensors, or a planned one that writes into the same outputs."""
+    """A functional call, one with `out=`, one with tensors, one from C, or a planned one that writes into the same
+    outputs."""
 
     def functional() -> Call:
         tensors = _tensors(arguments) if column == "torch" and has("torch") else arguments
@@ -63,7 +68,18 @@ def ours(operator: Any, arguments: tuple[Any, ...], column: str, **more: Any) ->
         workspace = np.empty(plan.workspace_size, np.uint8)
         return lambda: plan.run(workspace)
 
-    return functional if column in ("fresh", "out", "torch") else planned
+    def from_c() -> Call:
+        from benchmarks import c_door
+
+        return c_door.call(operator, arguments, **more)
+
+    make = functional if column in ("fresh", "out", "torch") else from_c if column == "c" else planned
+
+    def noted() -> Call:
+        serving.append(operator.plan(*arguments, **more).kernel)
+        return make()
+
+    return noted
 
 
 def theirs(name: str, arguments: tuple[Any, ...], out: str = "") -> Maker:

@@ -1,6 +1,6 @@
 """The rows of measurements as files: a line of facts for each process, then a line for each shape.
 
-A line of facts has `process`, `column`, `threads` and the machine; a row `times`, per provider
+A line of facts has `run`, when it began, `process`, `column`, `threads` and the machine; a row `times`, per provider
 [20th percentile, median, 80th percentile, readings], in seconds per call, `work`, and the work of the `limit`.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
-FACTS = ("process", "processor", "cores", "date", "isa", "bfloat16", "versions", "column", "threads")
+FACTS = ("run", "process", "processor", "cores", "date", "isa", "bfloat16", "versions", "column", "threads")
 
 
 def read(folder: Path) -> list[Row]:
@@ -44,21 +44,21 @@ def _rows_of(file: Path) -> Iterator[Row]:
 
 
 class Writer:
-    """Keeps a file of rows up to date, row by row: the first new row of a shape and dtype takes the place of its old
-    ones, all others stay. So an interrupted run loses nothing, and a single shape can be measured again."""
+    """Keeps a file of rows up to date, row by row: the first new row of a shape and dtype takes the place of those of
+    earlier runs, all others stay. So an interrupted run loses nothing, and a single shape can be measured again. A run
+    that is resumed with a process drops what that one had written."""
 
-    def __init__(self, path: Path):
-        self._path, self._facts, self._renewed = path, Row(), set[tuple[str, str]]()
-        self._rows = list(_rows_of(path)) if path.is_file() else []
+    def __init__(self, path: Path, run: str = "", process: int = 0):
+        self._path, self._facts, self._run = path, Row(), run
+        rows = _rows_of(path) if path.is_file() else ()
+        self._rows = [row for row in rows if row.get("run") != run or row["process"] < process]
 
     def write(self, row: Row) -> None:
         if "operator" not in row:
-            self._facts = row
+            self._facts = row | {"run": self._run}
             return
         key = row["shape"], row["dtype"]
-        if key not in self._renewed:
-            self._renewed.add(key)
-            self._rows = [old for old in self._rows if (old["shape"], old["dtype"]) != key]
+        self._rows = [r for r in self._rows if (r["shape"], r["dtype"]) != key or r.get("run") == self._run]
         self._rows.append(self._facts | row)
         part = self._path.with_suffix(".part")
         part.write_text("".join(self._lines()), encoding="utf-8")

@@ -9,10 +9,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import machine, pages, rows, table
+from benchmarks import c_door, machine, pages, rows, table
 from benchmarks.measure import QUIET
 from benchmarks.providers import BESIDE, IN_TURN, has
 from benchmarks.shapes import COLUMNS, FURTHER, OPERATORS, shapes_of
@@ -23,25 +23,35 @@ NEUTRAL = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLO
 """Memory once taken stays: no provider pays for page faults where outputs are reused."""
 PROMPT = {"MALLOC_MMAP_THRESHOLD_": str(2**16)}
 """Memory given back is gone, so that the next peak begins where it should."""
-MEMORY = {"given": NEUTRAL, "forward": NEUTRAL, "growth": NEUTRAL, "memory": PROMPT}
+MEMORY = dict.fromkeys(("given", "c", "forward", "growth"), NEUTRAL) | {"memory": PROMPT}
 _AVX2 = dict.fromkeys(("ACLNN_MAX_ISA", "ATEN_CPU_CAPABILITY"), "avx2") | {"OPENBLAS_CORETYPE": "Haswell"}
 _AVX2 |= dict.fromkeys(("ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS"), "AVX2")
 LIMITS: dict[str, dict[str, str]] = {"native": {}, "avx2": _AVX2 | {"XLA_FLAGS": "--xla_cpu_max_isa=AVX2"}}
 """Everybody is held to the same instructions."""
-QUICK = ["--processes", "3", "--seconds", "0.2", "--patience", "5", "--columns", "given,fresh,out,torch,forward,step"]
-LEFT_OUT = """quick: three processes instead of five, 0.2 seconds per shape instead of 0.4. Left out: 16-bit dtypes (but
-of elu, convolution and lstm_cell with outputs given), shares of the limit, torch.compile, JAX, growth, memory, golden,
-streams, busy."""
+QUICK = ["--seconds", "0.1", "--patience", "5", "--columns", "given,fresh,out,torch,c,forward,step,once"]
+OTHER_DOORS = 2  # processes of a quick run for all but given outputs, calls and programs
+LEFT_OUT = """quick: 0.1 seconds per shape instead of 0.4; five processes for outputs given, calls and a training step,
+two for all other columns. Left out: 16-bit dtypes (but of elu and lstm_cell with outputs given), shares of the limit,
+torch.compile, JAX, growth, memory, golden."""
+UNFINISHED = (
+    "unfinished.json"  # beside the folders: when a run began, how it was asked for, and how many processes ended
+)
 Process = tuple[str, str, str, int, list[str]]  # instruction set, benchmark, column, its number and command
 
 
 def main(arguments: list[str]) -> int:
     given = parsed(arguments)
+    state = given.output / UNFINISHED
+    begun, ended = time.strftime("%Y-%m-%dT%H:%M:%S"), 0
+    if given.resume and state.is_file():
+        begun, arguments, ended = json.loads(state.read_text(encoding="utf-8"))
+        given = parsed(arguments)
     if given.quick:
         print(LEFT_OUT, file=sys.stderr)
     levels = {isa: isa if isa == "avx2" else machine.level() for isa in given.isa}
     folders = {isa: given.output / f"{machine.slug()}-{level}" for isa, level in levels.items()}
-    failed = collect(list(planned(given)), folders)
+    failed = collect(list(planned(given)), folders, begun, ended, lambda count: _note(state, [begun, arguments, count]))
+    state.unlink(missing_ok=True)
     for folder in folders.values():
         found = rows.read(folder)
         print(f"\n{folder.name}\n{table.text(found)}")
@@ -55,11 +65,21 @@ def main(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
+def _note(state: Path, told: list[object]) -> None:
+    state.parent.mkdir(parents=True, exist_ok=True)
+    part = state.with_suffix(".part")
+    part.write_text(json.dumps(told), encoding="utf-8")
+    part.replace(state)
+
+
 def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("benchmarks", nargs="*", default=[], metavar="benchmark", help=", ".join(BENCHMARKS))
     parser.add_argument("--isa", default="", help="avx2, native, or both: avx2,native; none: what there is")
-    parser.add_argument("--quick", action="store_true", help="half an hour at most for one instruction set")
+    parser.add_argument("--quick", action="store_true", help="20 minutes for one instruction set")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the run that was interrupted, as it was asked for"
+    )
     parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.4, help="per shape")
     parser.add_argument("--patience", type=float, default=20, help="seconds to wait for a quiet machine, per process")
@@ -76,33 +96,44 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def planned(given: argparse.Namespace) -> Iterator[Process]:
-    """Every process, in their order."""
-    for isa in given.isa:
-        for benchmark in given.benchmarks or BENCHMARKS:
-            for column in FURTHER.get(benchmark, COLUMNS):
-                if column in given.columns.split(","):
+    """Every process, in their order: what the first table shows comes first."""
+    for column in (c for c in (*COLUMNS, "once") if c in given.columns.split(",") and (c != "c" or c_door.is_here())):
+        for isa in given.isa:
+            for benchmark in given.benchmarks or BENCHMARKS:
+                if column in FURTHER.get(benchmark, COLUMNS) and not (given.quick and benchmark == "golden"):
                     for number, command in enumerate(commands(benchmark, column, given)):
                         yield isa, benchmark, column, number, command
 
 
-def collect(processes: list[Process], folders: dict[str, Path]) -> list[str]:
-    """Writes <folder>/<benchmark>-<column>.jsonl, row by row; says which processes failed."""
+def collect(
+    processes: list[Process],
+    folders: dict[str, Path],
+    begun: str = "",
+    ended: int = 0,
+    note: Callable[[int], None] = lambda count: None,
+) -> list[str]:
+    """Writes <folder>/<benchmark>-<column>.jsonl, row by row, without the processes that ended before; says which
+    failed, and notes how many have ended."""
     writers: dict[Path, rows.Writer] = {}
     hopeless: dict[Path, set[str]] = {}
     took: dict[tuple[str, str], list[float]] = {}
     failed: list[str] = []
     for index, (isa, benchmark, column, number, command) in enumerate(processes):
+        if index < ended:
+            continue
         path = folders[isa] / f"{benchmark}-{column}.jsonl"
         title = f"{index + 1} of {len(processes)}, {time_left(processes[index:], took)}: {folders[isa].name}"
         print(f"{title}, {benchmark}, {column}, process {number + 1}", file=sys.stderr, flush=True)
         folders[isa].mkdir(parents=True, exist_ok=True)
-        writer, alone = writers.setdefault(path, rows.Writer(path)), hopeless.setdefault(path, set())
-        environment, begun = os.environ | MEMORY.get(column, {}) | LIMITS[isa], time.perf_counter()
+        writer = writers[path] if path in writers else writers.setdefault(path, rows.Writer(path, begun, number))
+        alone = hopeless.setdefault(path, set())
+        environment, start = os.environ | MEMORY.get(column, {}) | LIMITS[isa], time.perf_counter()
         for row in printed([*command, "--alone", ",".join(sorted(alone))], environment, failed):
             writer.write(row if "operator" in row else {"process": number, **row})
             if far_behind(row):
                 alone.add(f"{row['dtype']}/{row['shape']}")
-        took.setdefault((benchmark, column), []).append(time.perf_counter() - begun)
+        took.setdefault((benchmark, column), []).append(time.perf_counter() - start)
+        note(index + 1)
     return failed
 
 
@@ -146,14 +177,16 @@ def commands(benchmark: str, column: str, given: argparse.Namespace) -> Iterator
     elif column == "once":
         yield common
     else:
-        yield from ([*common, "--providers", ",".join(IN_TURN)] for _ in range(given.processes))
+        fewer = given.quick and column != "given" and benchmark not in FURTHER
+        count = min(given.processes, OTHER_DOORS) if fewer else given.processes
+        yield from ([*common, "--providers", ",".join(IN_TURN)] for _ in range(count))
         if column == "given" and not given.quick:
             yield from ([*common, "--providers", p] for p in BESIDE.get(benchmark, ()) if has_provider(p))
 
 
 def dtypes(benchmark: str, column: str, given: argparse.Namespace) -> str:
     """Those that were asked for; nothing: all."""
-    fewer = given.quick and (column != "given" or benchmark == "lstm")  # PyTorch takes minutes for an LSTM of float16
+    fewer = given.quick and (column != "given" or benchmark not in ("elu", "lstm_cell"))  # PyTorch takes minutes there
     return given.dtypes or ("float32" if fewer else "")
 
 

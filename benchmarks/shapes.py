@@ -20,7 +20,7 @@ else:
 HERE = Path(__file__).parent
 OPERATORS = ("elu", "convolution", "unseen", "conv_tbc", "lstm", "lstm_cell")
 """The families; `unseen`: convolutions that no tuning saw."""
-COLUMNS = ("given", "fresh", "out", "torch", "forward", "step", "growth", "memory")
+COLUMNS = ("given", "fresh", "out", "torch", "c", "forward", "step", "growth", "memory")
 FURTHER = {"unseen": ("given",), "calls": ("fresh",), "training": ("fresh",)} | dict.fromkeys(
     ("golden", "streams", "busy"), ("once",)
 )

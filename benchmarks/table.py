@@ -21,10 +21,16 @@ TITLES = {
     "fresh": "fresh outputs",
     "out": "`out=`",
     "torch": "torch tensors",
+    "c": "C",
     "forward": "forward",
     "step": "training step",
 }
 NAMES = {"unseen": "convolution, unseen shapes"}
+BESIDE = (
+    "PyTorch writes into given memory for elu (outputs given, `out=`, C, forward) and allocates its outputs in all "
+    "other rows. lstm_cell: PyTorch's side is a formula of several operators, but for the training step. lstm: its "
+    "gradients are autograd's, on a graph that is kept."
+)
 DISTURBED = 0.5  # cores that others used
 
 
@@ -43,6 +49,7 @@ class Line(NamedTuple):
     share: float  # of what the machine can do; NaN where that says nothing
     work: float  # operations, or bytes that move; NaN where there are none to speak of
     isa: str
+    kernel: str  # that serves; nothing in rows of before
 
     @property
     def verdict(self) -> str:
@@ -111,7 +118,8 @@ def _line(key: tuple[str, ...], rows: list[Row]) -> Line:
     operator, shape, dtype, column = key
     work = float(next(iter(rows[0]["work"].values()), math.nan))
     spread = statistics.median(to_torch), min(to_torch), max(to_torch)
-    return Line(operator, shape, dtype, column, *spread, seconds, others, share, work, rows[0].get("isa", ""))
+    told = rows[0].get("isa", ""), rows[0].get("kernel", "")
+    return Line(operator, shape, dtype, column, *spread, seconds, others, share, work, *told)
 
 
 def _share(row: Row) -> float:
@@ -147,7 +155,7 @@ def text(rows: list[Row]) -> str:
     shown += (
         ["\nfixed cost of a call; a training step", *(_terminal(line, width) for line in further)] if further else []
     )
-    return "\n".join([*shown, "", *_once(rows), conditions(rows)])
+    return "\n".join([*shown, "", *_once(rows), conditions(rows), BESIDE.replace("`", "")])
 
 
 def _terminal(line: Line, width: int) -> str:

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -100,13 +101,39 @@ def test_further_providers_have_processes_of_their_own() -> None:
 def test_a_quick_run_has_fewer_processes_dtypes_and_columns() -> None:
     given = run.parsed(["--quick", "--isa", "avx2"])
     coming = list(run.planned(given))
-    assert {process[2] for process in coming} == set(COLUMNS) - {"growth", "memory"}
-    assert not {process[1] for process in coming} & {"golden", "streams"}
+    assert {process[2] for process in coming} == {*COLUMNS, "once"} - {"growth", "memory"}
+    assert "golden" not in {process[1] for process in coming}
     in_16_bits = {process[1:3] for process in coming if "float32" not in process[4]}
-    assert in_16_bits == {(name, "given") for name in OPERATORS if name != "lstm"}
+    assert in_16_bits == {("elu", "given"), ("lstm_cell", "given")}
+    assert [sum(process[1:3] == ("elu", column) for process in coming) for column in ("given", "out")] == [5, 2]
     assert all("--no-limit" in process[4] for process in coming)
     assert len(coming) < len(list(run.planned(run.parsed(["--isa", "avx2"])))) / 2
     assert run.parsed(["--quick", "--processes", "2"]).processes == 2
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that was cut off is made again, those before it are not, and no row is there twice."""
+    started: list[list[str]] = []
+
+    def printed(command: list[str], environment: dict[str, str], failed: list[str]) -> Iterator[rows.Row]:
+        started.append(command)
+        yield machine.facts() | {"column": "given", "threads": 1}
+        for shape in ("one", "two"):
+            if len(started) == 2 and shape == "two":
+                raise KeyboardInterrupt
+            times = {"aclnn": [len(started)] * 3}
+            yield {"operator": "elu", "shape": shape, "dtype": "float32", "load": 0.0, "times": times}
+
+    monkeypatch.setattr(run, "printed", printed)
+    monkeypatch.setattr(run, "has", lambda package: False)
+    asked = ["elu", "--isa", "native", "--columns", "given", "--processes", "3", "--output", str(tmp_path)]
+    with pytest.raises(KeyboardInterrupt):
+        run.main(asked)
+    assert run.main(["--resume", "--output", str(tmp_path)]) == 0
+    (folder,) = [p for p in tmp_path.iterdir() if p.is_dir()]
+    found = [(row["process"], row["shape"], row["times"]["aclnn"][0]) for row in rows.read(folder)]
+    assert found == [(p, shape, n) for p, n in ((0, 1), (1, 3), (2, 4)) for shape in ("one", "two")]
+    assert not (tmp_path / run.UNFINISHED).exists()
 
 
 def test_the_time_left_is_told_from_what_has_ended() -> None:

@@ -109,7 +109,7 @@ def test_rows_are_there_one_by_one_with_the_facts_of_their_process(tmp_path: Pat
 
 def test_what_is_measured_again_takes_the_place_of_its_old_rows_alone(tmp_path: Path) -> None:
     def write(times: int, *shapes: str) -> None:
-        writer = rows.Writer(tmp_path / "elu-given.jsonl")
+        writer = rows.Writer(tmp_path / "elu-given.jsonl", run=f"of {times}")
         for process in range(times):
             writer.write({"process": process, "column": "given"})
             for shape in shapes:
@@ -222,7 +222,7 @@ def test_plots_are_drawn_twice_alike(tmp_path: Path) -> None:
         plot.draw(found, tmp_path)
         drawn.append({p.name: p.read_bytes() for p in tmp_path.glob("*.svg")})
     assert drawn[0] == drawn[1]
-    assert drawn[0].keys() == {"ratio-given.svg", "doors.svg"}
+    assert drawn[0].keys() == {"ratio-given.svg", "size-elu.svg"}
 
 
 def test_rows_are_plain_json() -> None:

@@ -25,15 +25,16 @@ def bench(
     isa: Annotated[
         str, typer.Option(help="avx2, native, or both with a comma; none: both where there is AVX-512.")
     ] = "",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Half an hour at most per ISA; says what it leaves out.")
+    quick: Annotated[bool, typer.Option("--quick", help="About 20 minutes per ISA; says what it leaves out.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run that was interrupted, as it was asked for.")
     ] = False,
     processes: Annotated[int | None, typer.Option(help="Processes per name: a ratio has its range over them.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Seconds per shape and process.")] = None,
     patience: Annotated[float | None, typer.Option(help="Seconds to wait for a quiet machine, per process.")] = None,
     columns: Annotated[
         str | None,
-        typer.Option(help="Of given, fresh, out, torch, forward, step, growth, memory, once; none: all."),
+        typer.Option(help="Of given, fresh, out, torch, c, forward, step, growth, memory, once; none: all."),
     ] = None,
     only: Annotated[str, typer.Option(help="Names of shapes, separated by commas; none: all.")] = "",
     dtypes: Annotated[str, typer.Option(help="Dtypes, separated by commas; none: all.")] = "",
@@ -50,4 +51,5 @@ def bench(
     asked = {"--processes": processes, "--seconds": seconds, "--patience": patience, "--columns": columns}
     arguments += [text for name, value in asked.items() if value is not None for text in (name, str(value))]
     arguments += ["--quick"] if quick else []
+    arguments += ["--resume"] if resume else []
     sys.exit(importlib.import_module("benchmarks.run").main([*(names or []), *arguments]))

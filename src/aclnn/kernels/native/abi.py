@@ -20,7 +20,7 @@ KINDS = 4  # of gates
 UNITS = 64  # that gates do together: with fewer, every step would go over the pages of all its tensors more often
 BLOCK_ROWS = 288  # of a matrix whose products with a panel are made together: a multiple of ROWS
 
-# The table of lstm.walk and lstm_forward.walk, by position.
+# The table of lstm.time_loop and lstm_forward.time_loop, by position.
 (
     STEPS,
     REVERSE,
