@@ -72,6 +72,22 @@ def test_any_shape_with_any_value(case: Case, threads: int, seed: int, specials:
         assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
 
 
+def test_what_it_cannot_lay_out_is_computed_by_others() -> None:
+    """A broadcast gradient that runs backwards, of a transposed convolution: oneDNN makes no program of it."""
+    rng = np.random.default_rng(0)
+    drawn = rng.standard_normal((16, 5)).astype(aclnn.bfloat16)
+    grad = np.lib.stride_tricks.as_strided(drawn[15:], (5, 2, 16), (2, 0, -10))
+    x, weight = (rng.standard_normal(shape).astype(aclnn.bfloat16) for shape in ((5, 32, 7), (32, 2, 4)))
+    given = {"stride": [2], "padding": [0], "dilation": [1], "transposed": True, "output_padding": [0], "groups": 1}
+    results = aclnn.convolution_backward(
+        grad, x, weight, [2], **given, output_mask=[False, True, True], product="cpu", engine="fast"
+    )
+    arguments = {"gradOutput": grad, "input": x, "weight": weight, "biasSizes": [2], "outputMask": [False, True, True]}
+    arguments |= {"outputPadding" if name == "output_padding" else name: value for name, value in given.items()}
+    made = {"gradWeight": results[1], "gradBias": results[2]}
+    assert aclnn.compare(made, op="aclnnConvolutionBackward", arguments=arguments, product="cpu").sound
+
+
 @settings(max_examples=60)
 @given(test_convolution_forward.cases(dtype=BFLOAT16), st.data())
 def test_any_convolution_forwards_through_any_strides(case: Case, data: st.DataObject) -> None:
