@@ -379,9 +379,8 @@ int main(int, char** arguments) {
   std::signal(SIGTERM, [](int) { is_over = 1; });
   uint64_t seed = first;
   for (; seed < first + count && Clock::now() < end && is_over == 0; ++seed) one_seed(seed, steps, threads);
-  const auto took = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began);
-  std::printf("seeds %llu to %llu: %ld operator calls, %ld computed, %ld refused, %ld other answers, "
-              "%ld seconds, %ld seconds of processor, nothing found\n",
-              static_cast<unsigned long long>(first), static_cast<unsigned long long>(seed - 1), calls.load(),
-              computed.load(), refused.load(), others.load(), static_cast<long>(took.count()), static_cast<long>(std::clock() / CLOCKS_PER_SEC));
+  const long took = (Clock::now() - began) / std::chrono::seconds(1), worked = std::clock() / CLOCKS_PER_SEC;
+  std::printf("seeds %lu to %lu: %ld operator calls, %ld computed, %ld refused, %ld other answers, %ld seconds, "
+              "%ld seconds of processor, nothing found\n",
+              first, seed - 1, calls.load(), computed.load(), refused.load(), others.load(), took, worked);
 }
