@@ -64,6 +64,16 @@ def test_nan_and_inf_belong_exactly_where_the_exact_value_has_them(result: float
     assert bool(ratio[0] <= 1) == sound
 
 
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16])
+def test_what_nothing_was_added_to_may_be_infinite(dtype: DType) -> None:
+    """The last state of an LSTM of no steps is the first one, whatever that is."""
+    first = np.array([math.inf, -math.inf, math.nan, 3.0])
+    untouched, precision = Terms(np.abs(first), []), Precision(FLOAT32, (dtype,))
+    assert error_ratio(first, first, untouched, precision).tolist() == [0] * 4
+    others = np.array([3.0, math.inf, 3.0, math.inf])
+    assert error_ratio(others, first, untouched, precision).tolist() == [math.inf] * 4
+
+
 def test_an_overflow_on_the_way_excuses_what_is_not_finite() -> None:
     terms = Terms(np.array([1e39]), (2,))
     assert error_ratio(np.array([np.inf], np.float32), np.array([1.0]), terms, SINGLE)[0] == 0

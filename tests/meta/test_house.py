@@ -29,7 +29,6 @@ MOST_LINES, MOST_OF_A_FUNCTION = 400, 40
 LONG_FILES = {  # to become shorter; nothing may be added
     "tests/golden/faults.py",
     "tests/golden/read/test_msprobe.py",
-    "tests/hostile/c/operators.cpp",
 }
 LONG_FUNCTIONS = {
     "cli/compare.py:compare": "its signature is the help of the command",
@@ -44,7 +43,7 @@ LONG_FUNCTIONS = {
     "kernels/source/matrix.py:row_sums": "a loop nest",
     "kernels/source/matrix.py:step": "a loop nest",
 }
-SHARED_NAMES = {"Axis", "Execution", "Plan", "Problem", "Tensor", "Window"}  # in kernels/; nothing may be added
+SHARED_NAMES: set[str] = set()  # in kernels/; nothing may be added
 OF_A_MACHINE = re.compile(r"/(?:work|root|home/(?!me/)\w+|Users/\w+)/[\w.]|[A-Z]:\\\\Users")
 TEXTS = (*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*.toml"), ROOT / "Makefile")
 

@@ -63,9 +63,7 @@ def gradients(filled: dict[str, Any]) -> list[np.ndarray]:
 def test_the_seed_sample(engine: str) -> None:
     ones, storage = np.ones((1, 8), np.float32), np.ones((1, 32), np.float32)
     gates, cx, bias = aclnn.thnn_fused_lstm_cell_backward(ones, ones, ones, ones, storage, True, engine=engine)
-    assert [f"{value:f}" for value in cx[0]] == ["1.419974"] * 8  # as the sample prints it
-    if engine != "auto":  # compiled, tanh is within three units: 1.4199742
-        assert (cx == np.float32(1.4199743)).all()
+    assert (cx == np.float32(1.4199743)).all()
     assert (cx.shape, gates.shape, bias.shape) == ((1, 8), (1, 32), (32,))
     assert not gates.any()
     assert not bias.any()

@@ -52,7 +52,8 @@ def allowed_error(exact: Array, terms: Terms, precision: Precision) -> Array:
     compute = precision.compute
     factor = sum(map(_per_sum, terms.lengths)) * compute.unit
     with np.errstate(over="ignore", invalid="ignore"):
-        allowed = factor * np.asarray(terms.total, np.float64) + float(compute.limits.tiny)
+        summed = factor * np.asarray(terms.total, np.float64) if factor else np.zeros_like(exact)  # 0·Inf is NaN
+        allowed = summed + float(compute.limits.tiny)
         for dtype in precision.roundings:
             if dtype is not compute:
                 allowed = allowed + dtype.unit * (np.abs(exact) + allowed) + float(dtype.limits.smallest_subnormal)

@@ -191,9 +191,9 @@ def _stem(op: Op) -> str:
 def _phases(op: Op) -> str:
     given = "\n".join(f"        {_written(a)}" for a in op.args)
     return f"""{prototype(op)} {{
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("{op.name}", [&] {{
-    return Planning(k{_stem(op)}, workspaceSize, executor, maker)
+    return Planning(k{_stem(op)}, workspaceSize, executor, call_site)
 {given}
         .plan();
   }});

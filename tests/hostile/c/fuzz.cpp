@@ -9,10 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <mutex>
 #include <thread>
 
 #include "call.h"
+#include "shared.h"
 
 extern "C" size_t aclnn_cpu_live_objects(void);
 
@@ -23,21 +23,6 @@ using Clock = std::chrono::steady_clock;
 volatile std::sig_atomic_t is_over = 0;
 std::atomic<long> calls{0}, computed{0}, refused{0}, others{0};
 
-// Handles that threads leave for each other: alive, dead or never alive, and without memory behind them.
-struct Shared {
-  std::mutex mutex, memory;
-  std::vector<const void*> handles = {nullptr, reinterpret_cast<void*>(8), reinterpret_cast<void*>(-1), &calls};
-
-  std::vector<const void*> some() {
-    std::lock_guard<std::mutex> hold(mutex);
-    return handles;
-  }
-  void leave(const void* handle) {
-    std::lock_guard<std::mutex> hold(mutex);
-    if (handles.size() < 64) handles.push_back(handle);
-    else handles[static_cast<size_t>(reinterpret_cast<uintptr_t>(handle) % 60) + 4] = handle;
-  }
-};
 Shared shared;
 
 class History {
@@ -394,9 +379,8 @@ int main(int, char** arguments) {
   std::signal(SIGTERM, [](int) { is_over = 1; });
   uint64_t seed = first;
   for (; seed < first + count && Clock::now() < end && is_over == 0; ++seed) one_seed(seed, steps, threads);
-  const auto took = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began);
-  std::printf("seeds %llu to %llu: %ld operator calls, %ld computed, %ld refused, %ld other answers, "
-              "%ld seconds, %ld seconds of processor, nothing found\n",
-              static_cast<unsigned long long>(first), static_cast<unsigned long long>(seed - 1), calls.load(),
-              computed.load(), refused.load(), others.load(), static_cast<long>(took.count()), static_cast<long>(std::clock() / CLOCKS_PER_SEC));
+  const long took = (Clock::now() - began) / std::chrono::seconds(1), worked = std::clock() / CLOCKS_PER_SEC;
+  std::printf("seeds %lu to %lu: %ld operator calls, %ld computed, %ld refused, %ld other answers, %ld seconds, "
+              "%ld seconds of processor, nothing found\n",
+              first, seed - 1, calls.load(), computed.load(), refused.load(), others.load(), took, worked);
 }

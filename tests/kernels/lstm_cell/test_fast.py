@@ -73,7 +73,7 @@ def test_who_serves_what() -> None:
     assert aclnn.thnn_fused_lstm_cell.plan(four, four, one).kernel == "numba"
 
 
-def test_the_hyperbolic_tangent_is_within_three_units() -> None:
+def test_the_hyperbolic_tangent_is_nearly_rounded_to_nearest() -> None:
     """grad_gates of o is tanh(cy) where grad_hy is 4 and o is 1/2."""
     cy = np.concatenate([np.linspace(-12, 12, 40_000), 10.0 ** np.linspace(-38, 1, 20_000)]).astype(np.float32)
     cy = cy.reshape(4, -1)
@@ -82,7 +82,8 @@ def test_the_hyperbolic_tangent_is_within_three_units() -> None:
     gates, _, _ = aclnn.thnn_fused_lstm_cell_backward(np.full_like(cy, 4), None, cy, cy, storage, True, engine="fast")
     exact = np.tanh(cy.astype(np.float64))
     units = np.abs(gates[:, 3 * cy.shape[1] :] - exact) / np.spacing(np.abs(exact).astype(np.float32))
-    assert units.max() <= 3
+    assert units[np.abs(cy) >= 1e-37].max() <= 0.65
+    assert units.max() <= 2  # a quarter of what is smaller is no normal number
 
 
 def test_an_even_sum_of_equal_terms_is_within_the_bound() -> None:

@@ -39,9 +39,9 @@ aclnnStatus aclnnEluBackwardGetWorkspaceSize(
     aclTensor* gradInput,
     uint64_t* workspaceSize,
     aclOpExecutor** executor) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclnnEluBackward", [&] {
-    return Planning(kEluBackward, workspaceSize, executor, maker)
+    return Planning(kEluBackward, workspaceSize, executor, call_site)
         .in("gradOutput", gradOutput)
         .scalar("alpha", alpha)
         .scalar("scale", scale)
@@ -67,9 +67,9 @@ aclnnStatus aclnnEluGetWorkspaceSize(
     aclTensor* out,
     uint64_t* workspaceSize,
     aclOpExecutor** executor) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclnnElu", [&] {
-    return Planning(kElu, workspaceSize, executor, maker)
+    return Planning(kElu, workspaceSize, executor, call_site)
         .in("self", self)
         .scalar("alpha", alpha)
         .scalar("scale", scale)
@@ -92,9 +92,9 @@ aclnnStatus aclnnInplaceEluGetWorkspaceSize(
     const aclScalar* inputScale,
     uint64_t* workspaceSize,
     aclOpExecutor** executor) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclnnInplaceElu", [&] {
-    return Planning(kInplaceElu, workspaceSize, executor, maker)
+    return Planning(kInplaceElu, workspaceSize, executor, call_site)
         .in_out("selfRef", selfRef)
         .scalar("alpha", alpha)
         .scalar("scale", scale)
@@ -127,9 +127,9 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
     aclTensor* gradBias,
     uint64_t* workspaceSize,
     aclOpExecutor** executor) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclnnConvolutionBackward", [&] {
-    return Planning(kConvolutionBackward, workspaceSize, executor, maker)
+    return Planning(kConvolutionBackward, workspaceSize, executor, call_site)
         .in("gradOutput", gradOutput)
         .in("input", input)
         .in("weight", weight)
@@ -169,9 +169,9 @@ aclnnStatus aclnnConvolutionGetWorkspaceSize(
     int8_t cubeMathType,
     uint64_t* workspaceSize,
     aclOpExecutor** executor) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclnnConvolution", [&] {
-    return Planning(kConvolution, workspaceSize, executor, maker)
+    return Planning(kConvolution, workspaceSize, executor, call_site)
         .in("input", input)
         .in("weight", weight)
         .in("bias", bias)
@@ -205,9 +205,9 @@ aclnnStatus aclnnConvTbcBackwardGetWorkspaceSize(
     aclTensor* gradBias,
     uint64_t* workspaceSize,
     aclOpExecutor** executor) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclnnConvTbcBackward", [&] {
-    return Planning(kConvTbcBackward, workspaceSize, executor, maker)
+    return Planning(kConvTbcBackward, workspaceSize, executor, call_site)
         .in("self", self)
         .in("input", input)
         .in("weight", weight)
@@ -236,9 +236,9 @@ aclnnStatus aclnnConvTbcGetWorkspaceSize(
     int8_t cubeMathType,
     uint64_t* workspaceSize,
     aclOpExecutor** executor) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclnnConvTbc", [&] {
-    return Planning(kConvTbc, workspaceSize, executor, maker)
+    return Planning(kConvTbc, workspaceSize, executor, call_site)
         .in("self", self)
         .in("weight", weight)
         .in("bias", bias)
@@ -283,9 +283,9 @@ aclnnStatus aclnnLstmBackwardGetWorkspaceSize(
     aclTensorList* dparamsOut,
     uint64_t* workspaceSize,
     aclOpExecutor** executor) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclnnLstmBackward", [&] {
-    return Planning(kLstmBackward, workspaceSize, executor, maker)
+    return Planning(kLstmBackward, workspaceSize, executor, call_site)
         .in("input", input)
         .in("hx", hx)
         .in("params", params)
@@ -344,9 +344,9 @@ aclnnStatus aclnnLSTMGetWorkspaceSize(
     aclTensorList* tanhCOut,
     uint64_t* workspaceSize,
     aclOpExecutor** executor) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclnnLSTM", [&] {
-    return Planning(kLSTM, workspaceSize, executor, maker)
+    return Planning(kLSTM, workspaceSize, executor, call_site)
         .in("input", input)
         .in("params", params)
         .in("hx", hx)
@@ -389,9 +389,9 @@ aclnnStatus aclnnThnnFusedLstmCellBackwardGetWorkspaceSize(
     aclTensor* gradBiasOut,
     uint64_t* workspaceSize,
     aclOpExecutor** executor) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclnnThnnFusedLstmCellBackward", [&] {
-    return Planning(kThnnFusedLstmCellBackward, workspaceSize, executor, maker)
+    return Planning(kThnnFusedLstmCellBackward, workspaceSize, executor, call_site)
         .in("gradHyOptional", gradHyOptional)
         .in("gradCOptional", gradCOptional)
         .in("cx", cx)
@@ -422,9 +422,9 @@ aclnnStatus aclnnThnnFusedLstmCellGetWorkspaceSize(
     aclTensor* storageOut,
     uint64_t* workspaceSize,
     aclOpExecutor** executor) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclnnThnnFusedLstmCell", [&] {
-    return Planning(kThnnFusedLstmCell, workspaceSize, executor, maker)
+    return Planning(kThnnFusedLstmCell, workspaceSize, executor, call_site)
         .in("inputGates", inputGates)
         .in("hiddenGates", hiddenGates)
         .in("cx", cx)

@@ -10,7 +10,7 @@ namespace {
 
 // Copies values through `convert` into a new array object.
 template <class Object, class Value, class Convert>
-void* make_array(Table<Object>& table, const char* function, const Value* values, uint64_t size, void* maker,
+void* make_array(Table<Object>& table, const char* function, const Value* values, uint64_t size, void* call_site,
                  Convert convert) {
   if (size > 0 && values == nullptr) {
     fail(ACLNN_ERR_PARAM_NULLPTR, std::string(function) + ": value is null but " + text_of(size) + " are announced.");
@@ -19,18 +19,19 @@ void* make_array(Table<Object>& table, const char* function, const Value* values
   Object made;
   made.values.reserve(size);
   for (uint64_t i = 0; i < size; ++i) made.values.push_back(convert(values[i]));
-  return table.insert(std::move(made), maker);
+  return table.insert(std::move(made), call_site);
 }
 
 template <class Member>
-void* make_list(Table<Members>& table, const char* function, const Member* const* values, uint64_t size, void* maker) {
+void* make_list(Table<Members>& table, const char* function, const Member* const* values, uint64_t size,
+                void* call_site) {
   if (size > 0 && values == nullptr) {
     fail(ACLNN_ERR_PARAM_NULLPTR, std::string(function) + ": value is null but " + text_of(size) + " are announced.");
     return nullptr;
   }
   Members made;
   made.handles.assign(values, values + size);
-  return table.insert(std::move(made), maker);
+  return table.insert(std::move(made), call_site);
 }
 
 // Destroys a list and those members that are still the objects it was made of: their handles say so.
@@ -70,7 +71,7 @@ using namespace aclnn_cpu;
 extern "C" {
 
 aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return made_by<aclScalar>("aclCreateScalar", [&]() -> void* {
     const size_t size = aclDataTypeSize(dataType);
     if (value == nullptr) {
@@ -85,7 +86,7 @@ aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
     Scalar made;
     made.dtype = dataType;
     std::memcpy(made.bits, value, size);
-    return scalars().insert(made, maker);
+    return scalars().insert(made, call_site);
   });
 }
 
@@ -94,9 +95,9 @@ aclnnStatus aclDestroyScalar(const aclScalar* scalar) {
 }
 
 aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return made_by<aclIntArray>("aclCreateIntArray", [&] {
-    return make_array(int_arrays(), "aclCreateIntArray", value, size, maker, [](int64_t number) { return number; });
+    return make_array(int_arrays(), "aclCreateIntArray", value, size, call_site, [](int64_t number) { return number; });
   });
 }
 
@@ -110,11 +111,11 @@ aclnnStatus aclGetIntArraySize(const aclIntArray* array, uint64_t* size) {
 }
 
 aclBoolArray* aclCreateBoolArray(const bool* value, uint64_t size) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return made_by<aclBoolArray>("aclCreateBoolArray", [&] {
     // Read as bytes: a bool that is neither 0 nor 1 would be undefined behaviour.
     const auto* bytes = reinterpret_cast<const unsigned char*>(value);
-    return make_array(bool_arrays(), "aclCreateBoolArray", bytes, size, maker,
+    return make_array(bool_arrays(), "aclCreateBoolArray", bytes, size, call_site,
                       [](unsigned char byte) -> int64_t { return byte != 0; });
   });
 }
@@ -129,9 +130,10 @@ aclnnStatus aclGetBoolArraySize(const aclBoolArray* array, uint64_t* size) {
 }
 
 aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return made_by<aclFloatArray>("aclCreateFloatArray", [&] {
-    return make_array(float_arrays(), "aclCreateFloatArray", value, size, maker, [](float number) { return number; });
+    return make_array(float_arrays(), "aclCreateFloatArray", value, size, call_site,
+                      [](float number) { return number; });
   });
 }
 
@@ -145,9 +147,9 @@ aclnnStatus aclGetFloatArraySize(const aclFloatArray* array, uint64_t* size) {
 }
 
 aclTensorList* aclCreateTensorList(const aclTensor* const* value, uint64_t size) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return made_by<aclTensorList>("aclCreateTensorList", [&] {
-    return make_list(tensor_lists(), "aclCreateTensorList", value, size, maker);
+    return make_list(tensor_lists(), "aclCreateTensorList", value, size, call_site);
   });
 }
 
@@ -160,9 +162,9 @@ aclnnStatus aclGetTensorListSize(const aclTensorList* list, uint64_t* size) {
 }
 
 aclScalarList* aclCreateScalarList(const aclScalar* const* value, uint64_t size) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return made_by<aclScalarList>("aclCreateScalarList", [&] {
-    return make_list(scalar_lists(), "aclCreateScalarList", value, size, maker);
+    return make_list(scalar_lists(), "aclCreateScalarList", value, size, call_site);
   });
 }
 

@@ -21,7 +21,7 @@ namespace {
 // What checking remembers. Never destroyed, like everything that outlives main.
 struct Memory {
   std::mutex lock;
-  std::set<const Borrowed*> borrowed;
+  std::set<const InUse*> in_use;
   std::array<const void*, 1024> executors_that_ran{};  // the latest
   size_t runs = 0;
 };
@@ -50,11 +50,11 @@ std::string place_of(const void* code) {
 }
 
 void report_alive(const Alive& alive) {
-  std::map<const void*, size_t> by_maker;
-  for (const void* maker : alive.makers) ++by_maker[maker];
-  for (const auto& [maker, count] : by_maker) {
-    say(std::to_string(count) + " " + alive.type + " made at " + place_of(maker) + " " + (count == 1 ? "was" : "were") +
-        " not destroyed before aclFinalize.");
+  std::map<const void*, size_t> by_call_site;
+  for (const void* call_site : alive.call_sites) ++by_call_site[call_site];
+  for (const auto& [call_site, count] : by_call_site) {
+    say(std::to_string(count) + " " + alive.type + " made at " + place_of(call_site) + " " +
+        (count == 1 ? "was" : "were") + " not destroyed before aclFinalize.");
   }
 }
 
@@ -98,21 +98,21 @@ Outcome check_reach(const std::string& op, const std::vector<Use>& uses) {
   return {};
 }
 
-Borrowed::Borrowed(std::string op, std::vector<Use> uses) : op_(std::move(op)), uses_(std::move(uses)) {
+InUse::InUse(std::string op, std::vector<Use> uses) : op_(std::move(op)), uses_(std::move(uses)) {
   std::lock_guard<std::mutex> hold(check_lock());
-  memory().borrowed.insert(this);
+  memory().in_use.insert(this);
 }
 
-Borrowed::~Borrowed() {
+InUse::~InUse() {
   std::lock_guard<std::mutex> hold(check_lock());
-  memory().borrowed.erase(this);
+  memory().in_use.erase(this);
 }
 
 void check_free(const char* function, const Block& block) {
   if (!checking()) return;
   const char* end = block.start + block.size;
   std::lock_guard<std::mutex> hold(check_lock());
-  for (const Borrowed* work : memory().borrowed) {
+  for (const InUse* work : memory().in_use) {
     for (const Use& use : work->uses_) {
       if (use.low >= end || use.high <= block.start) continue;
       say(std::string(function) + ": " + work->op_ + " still needs this memory for " + use.name +
@@ -141,7 +141,7 @@ void report_leaks() {
   for (const Alive& alive : alive_objects()) report_alive(alive);
   for (const Block& block : live_blocks()) {
     const char* kind = block.place == Place::device ? "device" : "host";
-    say(text_of(block.size) + " bytes of " + kind + " memory allocated at " + place_of(block.maker) +
+    say(text_of(block.size) + " bytes of " + kind + " memory allocated at " + place_of(block.call_site) +
         " were not freed before aclFinalize.");
   }
 }

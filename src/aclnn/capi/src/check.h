@@ -29,12 +29,12 @@ void report_host_pointer(const std::string& who, const std::string& argument, co
 Outcome check_reach(const std::string& op, const std::vector<Use>& uses);
 
 // While one of these lives, queued work uses the memory: whoever frees it is reported.
-class Borrowed {
+class InUse {
  public:
-  Borrowed(std::string op, std::vector<Use> uses);
-  ~Borrowed();
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
+  InUse(std::string op, std::vector<Use> uses);
+  ~InUse();
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
 
  private:
   friend void check_free(const char* function, const Block& block);

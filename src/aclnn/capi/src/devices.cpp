@@ -203,11 +203,11 @@ aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion* ve
 }
 
 aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return guarded("aclrtCreateContext", [&] {
     if (context == nullptr) return fail_null("aclrtCreateContext", "context");
     if (!exists(deviceId)) return no_such_device("aclrtCreateContext", deviceId);
-    *context = contexts().insert({deviceId, false}, maker);
+    *context = contexts().insert({deviceId, false}, call_site);
     thread_device = deviceId;
     thread_context = *context;
     return 0;

@@ -150,8 +150,8 @@ Job job_of(std::shared_ptr<Executor> executor, std::vector<int64_t> addresses, b
 
 // The same work, with its memory on the list of what must not be freed until it is done.
 Job watched(const char* op, std::vector<Use> uses, Job job) {
-  auto borrowed = std::make_shared<Borrowed>(op, std::move(uses));
-  return [borrowed = std::move(borrowed), job = std::move(job)] { return job(); };
+  auto in_use = std::make_shared<InUse>(op, std::move(uses));
+  return [in_use = std::move(in_use), job = std::move(job)] { return job(); };
 }
 
 }  // namespace

@@ -77,9 +77,9 @@ class Table {
   // The name of its objects in sentences.
   const char* type() const { return type_; }
 
-  // The handle of a new object; throws when there is no memory for it. `maker` is the code address that asked; null for
-  // what is ours, which never counts as alive.
-  void* insert(Object object, void* maker) {
+  // The handle of a new object; throws when there is no memory for it. `call_site` is the code address that asked; null
+  // for what is ours, which never counts as alive.
+  void* insert(Object object, void* call_site) {
     const unsigned shard = shard_of_this_thread();
     std::lock_guard<std::mutex> hold(shard_lock(shard));
     Shard& home = shards_[shard];
@@ -90,8 +90,8 @@ class Table {
     slot.object = std::move(object);
     home.first_unused = slot.next_unused;
     slot.live = true;
-    slot.maker = maker;
-    if (maker != nullptr) ++home.alive;
+    slot.call_site = call_site;
+    if (call_site != nullptr) ++home.alive;
     return Handle{kind_, shard, index, slot.generation}.pointer();
   }
 
@@ -121,7 +121,7 @@ class Table {
     *object = std::move(slot->object);
     slot->object = Object();
     slot->live = false;
-    if (slot->maker != nullptr) --home.alive;
+    if (slot->call_site != nullptr) --home.alive;
     if (++slot->generation == Handle::kGenerations) return true;  // a slot whose generations are used up rests
     slot->next_unused = home.first_unused;
     home.first_unused = handle.slot;
@@ -155,13 +155,13 @@ class Table {
   }
 
   // The code addresses that made what is alive.
-  std::vector<void*> makers() {
+  std::vector<void*> call_sites() {
     std::vector<void*> found;
     for (unsigned shard = 0; shard < kShards; ++shard) {
       std::lock_guard<std::mutex> hold(shard_lock(shard));
       Shard& home = shards_[shard];
       for (uint32_t index = 0; index < home.slots(); ++index) {
-        if (home.at(index).live && home.at(index).maker != nullptr) found.push_back(home.at(index).maker);
+        if (home.at(index).live && home.at(index).call_site != nullptr) found.push_back(home.at(index).call_site);
       }
     }
     return found;
@@ -173,7 +173,7 @@ class Table {
 
   struct alignas(kLine) Slot {
     Object object{};
-    void* maker = nullptr;
+    void* call_site = nullptr;
     uint32_t generation = 1;
     uint32_t next_unused = kNone;  // unused slots form a list of their own: giving one back never asks for memory
     bool live = false;

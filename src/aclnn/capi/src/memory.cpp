@@ -27,7 +27,7 @@ std::map<const char*, Block>& book() {
   return *made;
 }
 
-int allocate(const char* function, void** result, size_t size, Place place, void* maker) {
+int allocate(const char* function, void** result, size_t size, Place place, void* call_site) {
   return guarded(function, [&] {
     if (result == nullptr) return fail_null(function, "the place for the address");
     if (size == 0) return fail(ACL_ERROR_INVALID_PARAM, std::string(function) + ": size is 0; it must be at least 1.");
@@ -41,7 +41,7 @@ int allocate(const char* function, void** result, size_t size, Place place, void
     char* start = static_cast<char*>(memory);
     std::unique_ptr<void, decltype(&std::free)> until_it_is_booked(memory, std::free);
     std::lock_guard<std::mutex> hold(memory_lock());
-    book()[start] = {start, size, place, maker};
+    book()[start] = {start, size, place, call_site};
     *result = until_it_is_booked.release();
     return 0;
   });

@@ -14,7 +14,7 @@ struct Block {
   char* start = nullptr;
   size_t size = 0;
   Place place = Place::device;
-  void* maker = nullptr;
+  void* call_site = nullptr;
 };
 
 // The block an address lies in (one past the end does not); false when the book has none.

@@ -17,7 +17,7 @@ ACLNN_CPU_EACH_KIND(ACLNN_CPU_DEFINE_TABLE)
 #undef ACLNN_CPU_DEFINE_TABLE
 
 std::vector<Alive> alive_objects() {
-#define ACLNN_CPU_ALIVE(kind, type, object, table) {#type, table().makers()},
+#define ACLNN_CPU_ALIVE(kind, type, object, table) {#type, table().call_sites()},
   return {ACLNN_CPU_EACH_KIND(ACLNN_CPU_ALIVE)};
 #undef ACLNN_CPU_ALIVE
 }

@@ -25,7 +25,7 @@ ACLNN_CPU_EACH_KIND(ACLNN_CPU_DECLARE_TABLE)
 // What the program has made and not destroyed: a type, and the code addresses that made its objects.
 struct Alive {
   const char* type;
-  std::vector<void*> makers;
+  std::vector<void*> call_sites;
 };
 std::vector<Alive> alive_objects();
 

@@ -40,8 +40,8 @@ Outcome prefixed(const char* name, Outcome outcome) {
 
 }  // namespace
 
-Planning::Planning(const Operator& op, uint64_t* workspace_size, aclOpExecutor** executor, void* maker)
-    : op_(op), workspace_size_(workspace_size), executor_(executor), maker_(maker), signature_{op.number} {
+Planning::Planning(const Operator& op, uint64_t* workspace_size, aclOpExecutor** executor, void* call_site)
+    : op_(op), workspace_size_(workspace_size), executor_(executor), call_site_(call_site), signature_{op.number} {
   const char* missing = workspace_size == nullptr ? "workspaceSize" : executor == nullptr ? "executor" : nullptr;
   if (missing != nullptr) {
     failure_ = {ACLNN_ERR_PARAM_NULLPTR, std::string(op.name) + ": " + missing + " is null; it must be given."};
@@ -161,7 +161,7 @@ aclnnStatus Planning::plan() {
   made->signature = std::move(signature_);
   made->parts = std::move(parts_);
   made->arguments = std::move(arguments_);
-  void* handle = executors().insert(std::move(made), maker_);
+  void* handle = executors().insert(std::move(made), call_site_);
   *workspace_size_ = size;
   *executor_ = static_cast<aclOpExecutor*>(handle);
   return 0;

@@ -8,7 +8,7 @@ namespace aclnn_cpu {
 
 class Planning {
  public:
-  Planning(const Operator& op, uint64_t* workspace_size, aclOpExecutor** executor, void* maker);
+  Planning(const Operator& op, uint64_t* workspace_size, aclOpExecutor** executor, void* call_site);
 
   Planning& in(const char* name, const aclTensor* tensor) { return tensor_argument(name, tensor, {true, false}); }
   Planning& out(const char* name, const aclTensor* tensor) { return tensor_argument(name, tensor, {false, true}); }
@@ -38,7 +38,7 @@ class Planning {
   const Operator& op_;
   uint64_t* workspace_size_;
   aclOpExecutor** executor_;
-  void* maker_;
+  void* call_site_;
   Outcome failure_;
   std::vector<int64_t> signature_;
   std::vector<Part> parts_;

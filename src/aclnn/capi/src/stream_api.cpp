@@ -10,18 +10,18 @@ namespace {
 
 using Milliseconds = std::chrono::duration<float, std::milli>;
 
-int make_stream(const char* function, aclrtStream* stream, void* maker) {
+int make_stream(const char* function, aclrtStream* stream, void* call_site) {
   return guarded(function, [&] {
     if (stream == nullptr) return fail_null(function, "stream");
-    *stream = streams().insert(std::make_shared<Stream>(device_in_use(function)), maker);
+    *stream = streams().insert(std::make_shared<Stream>(device_in_use(function)), call_site);
     return 0;
   });
 }
 
-int make_event(const char* function, aclrtEvent* event, void* maker) {
+int make_event(const char* function, aclrtEvent* event, void* call_site) {
   return guarded(function, [&] {
     if (event == nullptr) return fail_null(function, "event");
-    *event = events().insert(std::make_shared<Event>(), maker);
+    *event = events().insert(std::make_shared<Event>(), call_site);
     return 0;
   });
 }

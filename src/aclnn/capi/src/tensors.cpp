@@ -112,12 +112,12 @@ extern "C" {
 aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum, aclDataType dataType, const int64_t* stride,
                            int64_t offset, aclFormat format, const int64_t* storageDims, uint64_t storageDimsNum,
                            void* tensorData) {
-  void* maker = __builtin_return_address(0);
+  void* call_site = __builtin_return_address(0);
   return made_by<aclTensor>("aclCreateTensor", [&]() -> void* {
     Tensor tensor;
     const Given given = {viewDims, viewDimsNum, dataType, stride, offset, format, storageDims, storageDimsNum,
                          tensorData};
-    return describe("aclCreateTensor", given, &tensor) ? tensors().insert(std::move(tensor), maker) : nullptr;
+    return describe("aclCreateTensor", given, &tensor) ? tensors().insert(std::move(tensor), call_site) : nullptr;
   });
 }
 

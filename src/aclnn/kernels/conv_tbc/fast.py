@@ -6,103 +6,45 @@ column wide. Tiles read any strides, so that nothing is copied for it. A batch o
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution import bfloat16
-from aclnn.kernels.convolution import fast as convolution_fast
-from aclnn.kernels.convolution.call import FEW
-from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
+from aclnn.kernels.conv_tbc.numpy import conv_tbc_backward_numpy, conv_tbc_numpy
+from aclnn.kernels.convolution import bfloat16, fast
+from aclnn.kernels.convolution.call import FORWARD, AskedConvolution
+from aclnn.kernels.registry import Prepared, Refusal, kernel
 
-Prepare = Callable[[Call, int], Prepared | Refusal]
-
-
-def too_small(call: Call) -> str | None:
-    result = call["output"] if "output" in call.values else call["self"]
-    products = result.size * math.prod(call["weight"].shape[:2])
-    return f"{products} products are fewer than {FEW}" if products < FEW else None
+BACKWARD = ("gradOutput", "input", "weight", "bias", "gradInput", "gradWeight", "gradBias")
 
 
 def gives_way(call: Call) -> str | None:
-    return bfloat16.is_ahead(_as_forward(call) if "output" in call.values else _as_gradient(call))
+    return bfloat16.is_ahead(_asked(call).call)
 
 
-@kernel("aclnnConvTbcBackward", "tiles", engine="fast", too_small=too_small, gives_way=gives_way)
-def conv_tbc_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
-    return _backward(call, threads, convolution_fast.convolution_backward_on_tiles)
-
-
-@kernel("aclnnConvTbcBackward", "onednn", engine="fast", too_small=too_small)
-def conv_tbc_backward_onednn(call: Call, threads: int) -> Prepared | Refusal:
-    return _backward(call, threads, convolution_fast.convolution_backward_onednn)
-
-
-@kernel("aclnnConvTbc", "tiles", engine="fast", too_small=too_small, gives_way=gives_way)
+@kernel("aclnnConvTbcBackward", "tiles", engine="fast", gives_way=gives_way)
+@kernel("aclnnConvTbc", "tiles", engine="fast", gives_way=gives_way)
 def conv_tbc_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
-    return _forward(call, threads, convolution_fast.convolution_on_tiles_fast)
+    return fast.tiles(_asked(call), threads)
 
 
-@kernel("aclnnConvTbc", "onednn", engine="fast", too_small=too_small)
+@kernel("aclnnConvTbcBackward", "onednn", engine="fast")
+@kernel("aclnnConvTbc", "onednn", engine="fast")
 def conv_tbc_onednn(call: Call, threads: int) -> Prepared | Refusal:
-    return _forward(call, threads, convolution_fast.convolution_onednn_fast)
+    return fast.onednn(_asked(call), threads)
 
 
-def _backward(call: Call, threads: int, prepare: Prepare) -> Prepared | Refusal:
-    plan = prepare(_as_gradient(call), threads)
-    if isinstance(plan, Refusal):
-        return plan
-
-    def instantiate() -> Run:
-        convolve, kernel = plan.instantiate(), _kernel_view(call)
-
-        def run(
-            workspace: Array | None, g: Array, x: Array, w: Array, bias: Array, gx: Array, gw: Array, gb: Array
-        ) -> None:
-            convolve(workspace, _picture(g), _picture(x), kernel(w), _picture(gx), kernel(gw), gb)
-
-        return run
-
-    return Prepared(instantiate, plan.workspace_size, plan.is_launches)
-
-
-def _forward(call: Call, threads: int, prepare: Prepare) -> Prepared | Refusal:
-    plan = prepare(_as_forward(call), threads)
-    if isinstance(plan, Refusal):
-        return plan
-
-    def instantiate() -> Run:
-        convolve, kernel = plan.instantiate(), _kernel_view(call)
-
-        def run(workspace: Array | None, input: Array, weight: Array, bias: Array, output: Array) -> None:
-            convolve(workspace, _picture(input), kernel(weight), bias, _picture(output))
-
-        return run
-
-    return Prepared(instantiate, plan.workspace_size, plan.is_launches)
+def _asked(call: Call) -> AskedConvolution:
+    """The same tensors, seen as pictures: they begin where they did."""
+    if "output" in call.values:
+        return AskedConvolution(_as_forward(call), FORWARD, partial(conv_tbc_numpy, call))
+    return AskedConvolution(_as_gradient(call), BACKWARD, partial(conv_tbc_backward_numpy, call))
 
 
 def _is_row(call: Call) -> bool:
     batch: int = call["self"].shape[1]
     return batch == 1
-
-
-def _picture(array: Array) -> Array:
-    """(time, batch, channels) as (1, channels, time, batch), or (1, channels, time) of a batch of one."""
-    picture = np.transpose(array, (2, 0, 1))[np.newaxis]
-    return picture[..., 0] if picture.shape[3] == 1 else picture
-
-
-def _kernel_view(call: Call) -> Callable[[Array], Array]:
-    """What makes (channels out, channels in, taps, 1) of (taps, channels in, channels out)."""
-    if _is_row(call):
-        return lambda array: np.transpose(array, (2, 1, 0))
-    return lambda array: np.transpose(array, (2, 1, 0))[..., np.newaxis]
 
 
 def _as_forward(call: Call) -> Call:

@@ -11,7 +11,7 @@ A forward convolution is the gradInput of a transposed one, with a bias; and a t
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aclnn.base.dtype import BFLOAT16, FLOAT32, DType, promote
@@ -20,9 +20,10 @@ from aclnn.base.rounding import KEEP
 from aclnn.base.taps import Window
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution.call import INPUTS, OUTPUTS, as_gradient, forward_not_taken, not_taken, wanted, window_of
+from aclnn.kernels.convolution.call import INPUTS, OUTPUTS, AskedConvolution, as_gradient, sides, wanted, window_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.memory import address, aligned
+from aclnn.kernels.native.sequence import SequenceRun
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.onednn import library as onednn
 from aclnn.kernels.onednn.library import (
@@ -41,11 +42,11 @@ from aclnn.kernels.registry import Prepared, Refusal, Run
 from aclnn.kernels.shared import sums
 from aclnn.kernels.shared.ports import Port, Traffic, input_port, output_port
 
-FEW_CHANNELS = 16
+FEW_CHANNELS, FEW_PRODUCTS = 16, 3_000_000  # with which tiles are ahead
 LOOK = ("convert.find_not_finite_bfloat16", "BI")
 LOOKS_PER_THREAD = 1 << 17  # elements to look at that pay for waking a thread
 Dims = tuple[int, ...]
-FORWARD = ("gradOutput", "weight", "bias", "gradInput")  # what the tensors of a convolution forwards are here
+ROLES = {"input": "gradOutput", "output": "gradInput"}  # of the tensors of a convolution forwards
 Given = Mapping[str, Array | None]
 
 
@@ -54,7 +55,8 @@ def is_ahead(call: Call) -> str | None:
 
     With AVX512-BF16 (Zen 4, two threads, 43 shapes) its products of bfloat16 are twice as fast as those of float32:
     0.4 to 0.7 of the time of tiles, backwards and forwards. Where gradInput, or a result forwards, has less than 16
-    channels, tiles take 0.2 to 0.97 of its time.
+    channels, tiles take 0.2 to 0.97 of its time; with 2.7 million products both take the same, with 0.3 million tiles
+    take 0.4 of its time.
     """
     library = onednn.installed()
     if library is None or not library.has_bfloat16 or _dtype(call) is not BFLOAT16:
@@ -63,16 +65,24 @@ def is_ahead(call: Call) -> str | None:
     of_narrow, of_wide = weight.shape[0] // groups, weight.shape[1]
     backwards = "gradOutput" in call.values
     made = of_wide if backwards != call["transposed"] else of_narrow
-    return None if made < FEW_CHANNELS else "oneDNN multiplies bfloat16 twice as fast on this processor"
+    products = call[sides(call)[1]].size * weight.size // weight.shape[0]
+    return (
+        None
+        if made < FEW_CHANNELS or products < FEW_PRODUCTS
+        else "oneDNN multiplies bfloat16 twice as fast on this processor"
+    )
 
 
 def _dtype(call: Call) -> DType:
     return promote(call[n].dtype for n in (*INPUTS, "input") if n in call.values)
 
 
-def _refused(call: Call) -> str | None:
+def refused(call: Call) -> str | None:
+    """Why oneDNN does not compute a call, if it does not."""
     if _dtype(call) is not BFLOAT16:
         return "it takes bfloat16"
+    if "bias" in call.values and call["bias"] is not None and call["transposed"]:
+        return "it adds no bias to a transposed convolution"
     try:
         has_bfloat16 = onednn.library().has_bfloat16
     except onednn.OneDnnError as reason:
@@ -80,52 +90,35 @@ def _refused(call: Call) -> str | None:
     return None if has_bfloat16 else "the processor has no instructions for bfloat16"
 
 
-def backward(call: Call, threads: int, exact: Callable[[Call, int], Prepared]) -> Prepared | Refusal:
-    """The gradients that are wanted; `exact` plans the kernel for runs that meet NaN or Inf."""
-    if (reason := not_taken(call) or _refused(call)) is not None:
-        return Refusal(reason)
+def prepared(asked: AskedConvolution, threads: int, exact: Prepared) -> Prepared | Refusal:
+    """The result, or the gradients that are wanted; runs that meet NaN or Inf are for a kernel that is exact."""
+    call, gradient = asked.call, asked.is_gradient
+    roles = asked.names if gradient else tuple(ROLES.get(name, name) for name in asked.names)
     try:
-        planned = Bfloat16Plan(call, None, threads)
-        of_bias = sums.plan(call["gradOutput"], 1, call["gradBias"], threads) if call["outputMask"][2] else None
-        return _prepared(planned, (*INPUTS, *OUTPUTS), exact(call, threads), of_bias)
+        planned = Bfloat16Plan(call if gradient else as_gradient(call), None if gradient else call["bias"], threads)
+        of_bias = (
+            sums.plan(call["gradOutput"], 1, call["gradBias"], threads) if gradient and call["outputMask"][2] else None
+        )
+        size = max(planned.parts().program.arena.size, exact.workspace_size)
     except (onednn.OneDnnError, jit.NoNativeCodeError) as error:
         return Refusal(str(error))
-
-
-def forward(call: Call, threads: int, exact: Callable[[Call, int], Prepared]) -> Prepared | Refusal:
-    """The convolution itself."""
-    if (reason := forward_not_taken(call) or _refused(call)) is not None:
-        return Refusal(reason)
-    if call["bias"] is not None and call["transposed"]:
-        return Refusal("it adds no bias to a transposed convolution")
-    try:
-        planned = Bfloat16Plan(as_gradient(call), call["bias"], threads)
-        return _prepared(planned, FORWARD, exact(call, threads))
-    except (onednn.OneDnnError, jit.NoNativeCodeError) as error:
-        return Refusal(str(error))
-
-
-def _prepared(
-    planned: Bfloat16Plan, names: Sequence[str], exact: Prepared, of_bias: sums.Sums | None = None
-) -> Prepared:
-    """Runs of a plan; those that meet NaN or Inf are for a kernel that is exact."""
 
     def instantiate() -> Run:
-        execution, again = Execution(planned), exact.instantiate()
-        add = of_bias.adder() if of_bias else None
+        execution, again = Bfloat16Execution(planned), exact.instantiate()
+        add = SequenceRun([of_bias.step("gradOutput", "gradBias")], asked.names) if of_bias else None
 
         def run(workspace: Array | None, *tensors: Any) -> None:
-            if not execution.run(workspace, dict(zip(names, tensors, strict=False))):
+            if not execution.run(workspace, dict(zip(roles, tensors, strict=True))):
                 again(workspace, *tensors)
             elif add is not None:
-                add(tensors[0], tensors[-1])
+                add(workspace, *tensors)
 
         return run
 
-    return Prepared(instantiate, max(planned.parts().program.arena.size, exact.workspace_size))
+    return Prepared(instantiate, size)
 
 
-class Tensor(NamedTuple):
+class Bfloat16Tensor(NamedTuple):
     """A tensor as the program meets it: in the caller's memory, or dense in the workspace where a copy goes."""
 
     dims: Dims
@@ -137,16 +130,16 @@ class Tensor(NamedTuple):
         return onednn.strided(self.dtype, self.dims, self.strides)
 
 
-class Problem(NamedTuple):
+class Bfloat16Problem(NamedTuple):
     """Everything a program depends on. `wide` and `narrow` are the tensors before and after the plain convolution:
     input and gradOutput, or gradOutput and input where it is transposed."""
 
-    wide: Tensor
-    narrow: Tensor
-    weight: Tensor
-    grad_input: Tensor | None
-    grad_weight: Tensor | None
-    bias: Tensor | None  # added to gradInput, which is a convolution forwards
+    wide: Bfloat16Tensor
+    narrow: Bfloat16Tensor
+    weight: Bfloat16Tensor
+    grad_input: Bfloat16Tensor | None
+    grad_weight: Bfloat16Tensor | None
+    bias: Bfloat16Tensor | None  # added to gradInput, which is a convolution forwards
     window: Window
     transposed: bool
     threads: int
@@ -189,17 +182,17 @@ class Bfloat16Plan:
     def parts(self) -> Parts:
         return programs.get(self.problem, lambda: _build(self.problem))
 
-    def _problem(self, call: Call, bias: TensorSpec | None, threads: int) -> Problem:
-        def tensor(name: str, groups: int = 1, dtype: DType = BFLOAT16) -> Tensor:
+    def _problem(self, call: Call, bias: TensorSpec | None, threads: int) -> Bfloat16Problem:
+        def tensor(name: str, groups: int = 1, dtype: DType = BFLOAT16) -> Bfloat16Tensor:
             port = self.ports.get(name)
             spec = bias if name == "bias" and bias is not None else call[name]
             dims, strides = _grouped(spec.shape, port.strides if port is not None else spec.strides, groups)
-            return Tensor(dims, strides, dtype, port is None or not port.copies)
+            return Bfloat16Tensor(dims, strides, dtype, port is None or not port.copies)
 
         wide, narrow = tensor("input"), tensor("gradOutput")
         if call["transposed"]:
             wide, narrow = narrow, wide
-        return Problem(
+        return Bfloat16Problem(
             wide,
             narrow,
             tensor("weight", call["groups"]),
@@ -230,7 +223,7 @@ def _grouped(dims: Dims, strides: Dims, groups: int) -> tuple[Dims, Dims]:
     return (groups, channels, *dims[1:]), (strides[0] * channels, *strides)
 
 
-def _build(problem: Problem) -> Parts:
+def _build(problem: Bfloat16Problem) -> Parts:
     with onednn.library().limits.held_at(problem.threads):
         program, convolution = Program(problem.threads), problem.convolution()
         wide, narrow, weight = (_enter(program, t) for t in (problem.wide, problem.narrow, problem.weight))
@@ -247,11 +240,13 @@ def _build(problem: Problem) -> Parts:
     return Parts(program, buffers)
 
 
-def _enter(program: Program, tensor: Tensor) -> Buffer:
+def _enter(program: Program, tensor: Bfloat16Tensor) -> Buffer:
     return program.tensor(tensor.layout()) if tensor.outside else program.scratch(tensor.layout())
 
 
-def _add_data(program: Program, problem: Problem, convolution: Convolution, buffers: dict[str, Buffer]) -> Buffer:
+def _add_data(
+    program: Program, problem: Bfloat16Problem, convolution: Convolution, buffers: dict[str, Buffer]
+) -> Buffer:
     """gradInput. Returns gradOutput as it was laid out, for gradWeight to use."""
     primitive = convolution.forward if problem.transposed else convolution.backward_data
     source, target = (SRC, DST) if problem.transposed else (DIFF_DST, DIFF_SRC)
@@ -265,7 +260,11 @@ def _add_data(program: Program, problem: Problem, convolution: Convolution, buff
 
 
 def _add_weights(
-    program: Program, problem: Problem, primitive: Primitive, buffers: dict[str, Buffer], laid_out: Buffer | None
+    program: Program,
+    problem: Bfloat16Problem,
+    primitive: Primitive,
+    buffers: dict[str, Buffer],
+    laid_out: Buffer | None,
 ) -> None:
     given = buffers["gradOutput"]
     of_given, of_input = (SRC, DIFF_DST) if problem.transposed else (DIFF_DST, SRC)
@@ -290,7 +289,7 @@ def _finish(program: Program, primitive: Primitive, given: dict[int, Buffer], wh
     program.release(made)
 
 
-class Execution:
+class Bfloat16Execution:
     """What one executor needs to run: memory objects, and launches.
 
     oneDNN multiplies padding, and what fills its vectors, as if it were zeros, and 0·NaN and 0·Inf are NaN. So a result

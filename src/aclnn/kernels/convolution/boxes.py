@@ -23,8 +23,6 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.native.abi import STAGE_SIZE
 from aclnn.kernels.shared.arena import LINE_ELEMENTS, in_lines, spread
 
-LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
-
 Triple = tuple[int, int, int]
 
 
@@ -153,7 +151,7 @@ def passes(per_axis: Sequence[Sequence[Axis]], sizes: Sequence[int]) -> list[Pas
     return [Pass((z, y, x)), *found]
 
 
-class Tensor(NamedTuple):
+class Picture(NamedTuple):
     """A tensor of (batch, channels, three axes): sizes and strides."""
 
     batch: int
@@ -162,12 +160,12 @@ class Tensor(NamedTuple):
     steps: tuple[int, int, int, int, int]
 
 
-def as_five(spec: TensorSpec) -> Tensor:
+def as_five(spec: TensorSpec) -> Picture:
     (batch, channels, *sizes), (n, c, *steps) = spec.shape, spec.strides
     gap = 3 - len(sizes)
     z, y, x = (1,) * gap + tuple(sizes)
     dz, dy, dx = (0,) * gap + tuple(steps)
-    return Tensor(batch, channels, (z, y, x), (n, c, dz, dy, dx))
+    return Picture(batch, channels, (z, y, x), (n, c, dz, dy, dx))
 
 
 class Laid(NamedTuple):
@@ -178,7 +176,7 @@ class Laid(NamedTuple):
     room: int  # elements that a copied box takes
 
 
-def lay_out(picture: Tensor, channels: int, over: Pass, box: Sequence[int], copied: bool) -> Laid:
+def lay_out(picture: Picture, channels: int, over: Pass, box: Sequence[int], copied: bool) -> Laid:
     """The table for source.staging; who copies has yet to say how."""
     axes = over.axes
     laid = _copied_steps(picture, channels, over, box) if copied else picture.steps
@@ -193,7 +191,7 @@ def lay_out(picture: Tensor, channels: int, over: Pass, box: Sequence[int], copi
     return Laid(table, rows, in_lines(box[0] * laid[0]) if copied else 0)
 
 
-def _copied_steps(picture: Tensor, channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
+def _copied_steps(picture: Picture, channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
     """Strides of a copied box: channels last if they lie side by side in the picture and fill a cache line, else before
     the axes."""
     z, y, x = (axis.met(b) for axis, b in zip(over.axes, box[1:], strict=True))
@@ -204,17 +202,16 @@ def _copied_steps(picture: Tensor, channels: int, over: Pass, box: Sequence[int]
     return channels * channel, channel, y * x, x, 1
 
 
-def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, most_positions: int) -> list[int]:
-    """The size of boxes (batch, z, y, x): rows first, as many as fit, evenly; 1 where those inside are not whole."""
+def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, least: int, most: int) -> list[int]:
+    """The size of boxes (batch, z, y, x): rows first, as many as fit, evenly; 1 where those inside are not whole. They
+    have the least positions whatever these take, and never more than the most."""
     box = [1, 1, 1, 1]
 
     def fits(d: int, size: int) -> bool:
         trial = [*box[:d], size, *box[d + 1 :]]
         met = math.prod(axis.met(b) for axis, b in zip(over.axes, trial[1:], strict=True))
         positions = math.prod(trial)
-        return positions <= LEAST_POSITIONS or (
-            channels * trial[0] * met <= most_elements and positions <= most_positions
-        )
+        return positions <= least or (channels * trial[0] * met <= most_elements and positions <= most)
 
     for d in (3, 2, 1, 0):
         low, high = 1, whole[d]

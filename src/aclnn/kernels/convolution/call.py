@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from aclnn.base.dtype import FLOAT32, promote
 from aclnn.base.rounding import KEEP
 from aclnn.base.taps import Window, padding_ends
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.kernels.native import jit
+from aclnn.kernels.registry import Run
 
-FEW = 300_000  # products of a gradient: below, numpy takes less than loading native code
 INPUTS = ("gradOutput", "input", "weight")
 OUTPUTS = ("gradInput", "gradWeight")
+BACKWARD = (*INPUTS, *OUTPUTS, "gradBias")
+FORWARD = ("input", "weight", "bias", "output")
+
+
+class AskedConvolution(NamedTuple):
+    """A convolution that is asked for: by itself, or by an operator that is one seen otherwise."""
+
+    call: Call
+    names: tuple[str, ...]  # of the tensors that a run is given, in their order
+    exact: Callable[[], Run]  # the run that multiplies nothing but what is there
+
+    @property
+    def is_gradient(self) -> bool:
+        return "gradOutput" in self.call.values
+
+
+def sides(call: Call) -> tuple[str, str]:
+    """The tensors before and after the plain convolution that a call, forwards or backwards, is about."""
+    result = "gradOutput" if "gradOutput" in call.values else "output"
+    return (result, "input") if call["transposed"] else ("input", result)
 
 
 def window_of(call: Call) -> Window:
-    """The window of the plain convolution that the call is the gradient of."""
-    wide, narrow = (call[n].shape[2:] for n in ("input", "gradOutput"))
-    if call["transposed"]:
-        wide, narrow = narrow, wide
+    """The window of that plain convolution."""
+    wide, narrow = (call[name].shape[2:] for name in sides(call))
     stride, dilation, kernel = call["stride"], call["dilation"], call["weight"].shape[2:]
     before = tuple(front for front, _ in padding_ends(call["padding"], len(wide)))
     axes = zip(narrow, stride, dilation, kernel, wide, before, strict=True)
@@ -26,31 +47,21 @@ def window_of(call: Call) -> Window:
     return Window(tuple(stride), tuple(dilation), before, after)
 
 
-def too_small(call: Call) -> str | None:
-    """Why a call is not worth loading native code, if it is not."""
-    result = "gradOutput" if "gradOutput" in call.values else "output"
-    narrow = call["input" if call["transposed"] else result]
-    products = narrow.size * call["weight"].size // max(call["weight"].shape[0], 1)
-    return f"{products} products are fewer than {FEW}" if products < FEW else None
-
-
 def not_taken(call: Call) -> str | None:
-    """Why no kernel for gradInput and gradWeight takes a call, if none does."""
-    gradients = wanted(call)
-    if not gradients:
+    """Why no kernel for results, gradInput and gradWeight takes a call, if none does."""
+    names = FORWARD if "gradOutput" not in call.values else _taking_part(call)
+    if not names:
         return "it computes gradInput and gradWeight, of which none is wanted"
-    return not_taken_of([call[n] for n in (*INPUTS, *gradients)])
-
-
-def forward_not_taken(call: Call) -> str | None:
-    """The same for a convolution forwards."""
-    return not_taken_of([call[name] for name in ("input", "weight", "bias", "output") if call[name] is not None])
-
-
-def not_taken_of(specs: list[TensorSpec]) -> str | None:
+    specs: list[TensorSpec] = [call[name] for name in names if call[name] is not None]
     if any(s.dtype not in jit.POINTER for s in specs):
         return "it takes float32, float16 and bfloat16"
     return "a tensor is empty" if any(s.is_empty for s in specs) else None
+
+
+def _taking_part(call: Call) -> list[str]:
+    """The tensors that the wanted ones of gradInput and gradWeight need, and these."""
+    needs = {"gradInput": ["gradOutput", "weight"], "gradWeight": ["gradOutput", "input"]}
+    return [name for gradient in wanted(call) for name in (*needs[gradient], gradient)]
 
 
 def wanted(call: Call) -> tuple[str, ...]:

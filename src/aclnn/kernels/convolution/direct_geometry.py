@@ -36,7 +36,7 @@ class Tap(NamedTuple):
     end: int
 
 
-class Axis(NamedTuple):
+class DirectAxis(NamedTuple):
     """One axis: positions of the base, sizes and steps of source and target, taps. See source/direct_table.py."""
 
     base: int
@@ -62,22 +62,22 @@ class Axis(NamedTuple):
         return least
 
 
-def gathering(wide: int, narrow: int, kernel: int, stride: int, padding: int, dilation: int) -> Axis:
+def gathering(wide: int, narrow: int, kernel: int, stride: int, padding: int, dilation: int) -> DirectAxis:
     taps = []
     for q in range(kernel):
         reach, residue = divmod(q * dilation, stride)
         taps.append(Tap(residue, 0, reach, *_met(narrow, stride, q * dilation - padding, wide)))
-    return Axis(narrow, wide, stride, -padding, narrow, 1, 0, tuple(taps))
+    return DirectAxis(narrow, wide, stride, -padding, narrow, 1, 0, tuple(taps))
 
 
-def scattering(wide: int, narrow: int, kernel: int, stride: int, padding: int, dilation: int) -> Axis:
+def scattering(wide: int, narrow: int, kernel: int, stride: int, padding: int, dilation: int) -> DirectAxis:
     furthest, begin = (kernel - 1) * dilation // stride, padding // stride
     base = (wide - 1 + padding) // stride + 1 - begin
     taps = []
     for q in range(kernel):
         back, residue = divmod(q * dilation, stride)
         taps.append(Tap(0, residue, furthest - back, *_met(base, 1, begin - back, narrow)))
-    return Axis(base, narrow, 1, begin - furthest, wide, stride, begin * stride - padding, tuple(taps))
+    return DirectAxis(base, narrow, 1, begin - furthest, wide, stride, begin * stride - padding, tuple(taps))
 
 
 def _met(count: int, step: int, shift: int, size: int) -> tuple[int, int]:
@@ -86,7 +86,7 @@ def _met(count: int, step: int, shift: int, size: int) -> tuple[int, int]:
     return first, min(max(first, (size - 1 - shift) // step + 1), count)
 
 
-class Window(NamedTuple):
+class DirectWindow(NamedTuple):
     """The plain convolution behind a call."""
 
     wide: Dims
@@ -96,7 +96,7 @@ class Window(NamedTuple):
     padding: Dims  # two entries for every axis, or one
     dilation: Dims
 
-    def axes(self, gathers: bool) -> list[Axis]:
+    def axes(self, gathers: bool) -> list[DirectAxis]:
         """Depth, height and width; those that are not there have one position and one tap."""
         fronts = (front for front, _ in padding_ends(self.padding, len(self.kernel)))
         make = gathering if gathers else scattering
@@ -123,10 +123,10 @@ class Table:
     """The table, and how much scratch a slot needs."""
 
     def __init__(
-        self, window: Window, gathers: bool, pictures: int, channels: Channels, memory: Memory, for_weights: bool
+        self, window: DirectWindow, gathers: bool, pictures: int, channels: Channels, memory: Memory, for_weights: bool
     ):
         spatial = window.axes(gathers)
-        self.axes = [Axis(pictures, pictures, 1, 0, pictures, 1, 0, (Tap(0, 0, 0, 0, pictures),)), *spatial]
+        self.axes = [DirectAxis(pictures, pictures, 1, 0, pictures, 1, 0, (Tap(0, 0, 0, 0, pictures),)), *spatial]
         self.channels, self.memory, self.for_weights = channels, memory, for_weights
         self.planes = sorted(itertools.product(*({t.source for t in a.taps} for a in spatial)))
         self.phases = list(itertools.product(*(range(a.out_step) for a in spatial)))
@@ -234,7 +234,7 @@ class Table:
         }
 
 
-def _blocked(axes: Sequence[Axis], planes: int) -> tuple[list[int], list[int], int]:
+def _blocked(axes: Sequence[DirectAxis], planes: int) -> tuple[list[int], list[int], int]:
     """Positions of a block on every axis, the pitches of its planes, and the elements of a plane.
 
     Rows as long as they are, as many as fit; an axis is cut where the ones inside it are whole.
@@ -252,7 +252,7 @@ def _blocked(axes: Sequence[Axis], planes: int) -> tuple[list[int], list[int], i
     return blocks[::-1], pitches[::-1], -(-max(last + 1, pitch) // LINE) * LINE + SLACK
 
 
-def why_not(window: Window, channels: Channels) -> str | None:
+def why_not(window: DirectWindow, channels: Channels) -> str | None:
     """Why no table is made, if none is: the number of its entries must be small."""
     taps, residues = channels.sources * math.prod(window.kernel), math.prod(window.stride)
     if taps > MOST_TAPS:

@@ -21,6 +21,7 @@ from aclnn.kernels.convolution.boxes import Laid, Pass, Taps, as_five, box_of, l
 from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import DATA_TABLE, DEPTH, MOVES, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
+from aclnn.kernels.native.sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.arena import in_lines
 from aclnn.kernels.shared.launch import Launch, Room
@@ -31,12 +32,13 @@ BOXES_PER_THREAD = 4  # at least, so that threads end together
 PACKED_ELEMENTS = 48 * 1024  # of tiles that are packed at a time
 PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and terms of their sums
 LEAST_SHARE = 96  # positions of a box, for all that
+LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
 PER_THREAD = 32768  # elements to pack that pay for waking a thread
+PRODUCTS_PER_THREAD = 1 << 17  # that do so too
 FEW_CHANNELS = 2  # vectors of them: with fewer, blocks of positions may pay
 BLOCKS = (1, 2, 3, 4, 5, 8, 16)  # how many positions, or as many times the stride, blocks may have along an axis
 WORTH_JOINING = 0.8  # of the cost without blocks
 PASS = 2000  # the cost of a pass, in products of vectors
-FOUND = "found"  # the operand of a launch that says whether it met NaN or Inf
 
 
 def places_of(box: Sequence[int]) -> int:
@@ -160,9 +162,11 @@ class DataPlan:
         pads = any(axis.pads(n) for axis, n in zip(over.axes, picture.sizes, strict=True))
         self.pads = self.pads or pads
         copied = bool(over.shifts) and must_copy(self._source, pads)
-        whole = (out.batch, *over.sizes)
-        share = math.prod(whole) * self._shape.groups // (BOXES_PER_THREAD * self._room.threads)
-        box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, max(LEAST_SHARE, min(MOST_POSITIONS, share)))
+        whole, threads = (out.batch, *over.sizes), self._threads(over)
+        positions, panels = math.prod(whole) * self._shape.groups, panels_of(over.block * self._outputs)
+        most = max(LEAST_SHARE, min(MOST_POSITIONS, positions // (BOXES_PER_THREAD * threads)))
+        least = LEAST_POSITIONS if panels >= threads else min(LEAST_POSITIONS, -(-positions // threads))
+        box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, least, most)
         laid = lay_out(picture, self._inputs, over, box, copied)
         laid.table[STAGE] = stage_of(self._source.dtype) if copied else 0
         self._launch(over, box, laid, out_steps, packed, start)
@@ -173,9 +177,9 @@ class DataPlan:
         whole = (self._out.shape[0], *over.sizes)
         boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
         items, columns_made = math.prod(boxes) * self._shape.groups, over.block * self._outputs
-        splits = min(panels_of(columns_made), -(-self._room.threads // items))
-        lots = min(self._room.threads, items * splits)
-        terms, places = len(laid.rows), places_of(box)
+        terms, places, threads = len(laid.rows), places_of(box), self._threads(over)
+        splits = min(panels_of(columns_made), -(-threads // items))
+        lots = min(threads, items * splits)
         packs, together = self._packs(laid), POSITIONS_TOGETHER
         if packs:
             together = min(POSITIONS_TOGETHER, max(ROWS, PACKED_ELEMENTS // terms // ROWS * ROWS))
@@ -195,6 +199,11 @@ class DataPlan:
         starts = (0, start * self._out.dtype.itemsize, 0, 0, 0, 0)
         self.launches.append(Launch("convolve.data", "iiFFFIIIII", lots, operands, tables, lots, starts))
         self._room.arena.release(scratch, 4 * per_lot * lots)
+
+    def _threads(self, over: Pass) -> int:
+        """How many threads have enough to do."""
+        made = self._out.shape[0] * math.prod(over.sizes) * over.block * self._out.shape[1]
+        return worth(made * max(1, len(over.shifts) * self._inputs), PRODUCTS_PER_THREAD, self._room.threads)
 
     def _column_places(self, over: Pass) -> Array:
         """Where the columns of a block lie behind its first: channel by channel for each of its positions."""

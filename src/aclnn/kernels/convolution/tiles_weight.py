@@ -11,9 +11,10 @@ from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, box_of, lay_out
 from aclnn.kernels.convolution.tiles import (
-    FOUND,
+    LEAST_POSITIONS,
     MOST_POSITIONS,
     PER_THREAD,
+    PRODUCTS_PER_THREAD,
     STAGED_ELEMENTS,
     Shape,
     must_copy,
@@ -24,6 +25,7 @@ from aclnn.kernels.convolution.tiles import (
 )
 from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native.abi import DEPTH, MOST_PARTS, MOVES, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
+from aclnn.kernels.native.sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room
 
@@ -49,7 +51,7 @@ class WeightPlan:
         first, second, third = (a._replace(stride=1, before=0, taps=((0,),), shifts=(0,)) for a in over.axes)
         plain = Pass((first, second, third))
         whole = (wide.batch, *over.sizes)
-        box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, MOST_POSITIONS)
+        box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, LEAST_POSITIONS, MOST_POSITIONS)
         copied, copied_too = must_copy(shape.wide, self.pads), must_copy(shape.narrow, pads=False)
         pictures = (
             lay_out(wide, self._inputs, over, box, copied),
@@ -60,11 +62,12 @@ class WeightPlan:
         self.launches += self._launches(whole, box, pictures)
 
     def _launches(self, whole: Sequence[int], box: Sequence[int], pictures: tuple[Laid, Laid]) -> list[Launch]:
-        groups, threads, put = self._shape.groups, self._room.threads, self._room.numbers.put
+        groups, put = self._shape.groups, self._room.numbers.put
         boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
         inner, outer = pictures
         terms, packs = len(inner.rows), self._packs_tiles(inner)
         tiles = -(-terms // ROWS)
+        threads = worth(math.prod(whole) * groups * terms * self._outputs, PRODUCTS_PER_THREAD, self._room.threads)
         wide, high = (COLUMNS_TOGETHER, TILES_TOGETHER) if packs else (columns(), tiles)
         made = groups * ROWS * tiles * packed_columns(self._outputs)
         parts = self._parts(math.prod(whole), math.prod(boxes), made)

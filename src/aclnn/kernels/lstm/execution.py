@@ -3,162 +3,143 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, NamedTuple
 
-from aclnn.base.geometry import Array
-from aclnn.kernels.lstm.plan import Plan
-from aclnn.kernels.lstm.time_loop import Sequences, Walk
-from aclnn.kernels.matmul.matrix import Aimed
+from aclnn.base.tensor import TensorSpec
+from aclnn.kernels.lstm.plan import BackwardPlan
+from aclnn.kernels.lstm.program import ALONE, LstmProgram, Sequences, Spot, TimeLoop, scratch
 from aclnn.kernels.native import abi
-from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.threads import Work, worth
+from aclnn.kernels.registry import Run
 
 PER_THREAD = 32768  # elements of a copy that pay for waking a thread
+SAVED = ("i", "f", "g", "o", "tanhc", "c")  # in the order of the gates' arguments
+TENSORS = (
+    *("input", "hx", "params", "dy", "dh", "dc", "i", "g", "f", "o", "h", "c", "tanhc", "batchSizesOptional"),
+    *("dxOut", "dhPrevOut", "dcPrevOut", "dparamsOut"),
+)
 
 
-class Tensors(NamedTuple):
-    """The call's tensors, in contract order."""
-
-    input: Array
-    hx: list[Array]
-    params: list[Array]
-    dy: Array
-    dh: Array
-    dc: Array
-    i: list[Array]
-    g: list[Array]
-    f: list[Array]
-    o: list[Array]
-    h: list[Array]
-    c: list[Array]
-    tanhc: list[Array]
-    batch_sizes: Array | None
-    dx: Array
-    dh_prev: Array
-    dc_prev: Array
-    dparams: list[Array]
+def spot_of(name: str, element: int = ALONE) -> Spot:
+    return Spot(TENSORS.index(name), element, 0)
 
 
-class Execution:
-    """What one executor owns: launches and tables. Runs one call at a time."""
+def backward_run(plan: BackwardPlan) -> Run:
+    """What one executor runs."""
+    return BackwardWriter(plan).program.run
 
-    def __init__(self, plan: Plan):
-        self._plan, sizes = plan, plan.sizes
-        self._batch_first = plan.call["batchFirst"]
-        self._counts = (ctypes.c_int64 * sizes.steps)(*[sizes.batch] * sizes.steps)
-        counts = ctypes.addressof(self._counts)
-        self._walks = [Walk(plan.entries, step, plan.numbers, sizes.steps, counts) for step, _, _ in plan.launches]
-        self._packing = [[Aimed(launch, plan.numbers) for launch in two] for two in plan.packing]
-        self._products = [[Aimed(launch, plan.numbers) for launch in three[1:]] for three in plan.launches]
-        self._dh, self._dc, self._dh_prev, self._dc_prev = (copy.work() for copy in plan.states)
-        self._biases = [bias.work() for bias in plan.biases]
-        team = worth(sizes.rows * sizes.hidden, PER_THREAD, plan.threads)
-        self._gather = Work(plan.gather, sizes.rows, 1, [0] * 11 + [sizes.batch, sizes.steps, counts], team)
-        scattered = [0, sizes.features, 0, 0, 0, 0, sizes.batch, counts]
-        self._scatter = Work(plan.scatter, sizes.rows, 1, scattered, team)
 
-    def run(self, workspace: Array, *tensors: Any) -> None:
-        tensor, base = Tensors(*tensors), aligned(address(workspace))
-        if tensor.batch_sizes is not None:
-            self._counts[:] = tensor.batch_sizes.tolist()
-        sizes = self._plan.sizes
+class BackwardWriter:
+    """Writes the program of a call."""
+
+    def __init__(self, plan: BackwardPlan):
+        self._plan, self._call, self._sizes, sizes = plan, plan.call, plan.sizes, plan.sizes
+        self.program = LstmProgram(sizes.steps, sizes.batch, TENSORS.index("batchSizesOptional"))
+        self._team = worth(sizes.rows * sizes.hidden, PER_THREAD, plan.threads)
         for layer in reversed(range(sizes.layers)):
-            x, dx = self._input(tensor, layer, base), self._dx_place(tensor, layer, base)
+            x, dx = self._input(layer), self._dx_place(layer)
             for direction in range(sizes.directions):
-                self._one_direction(tensor, layer, direction, x, dx, base)
-        if self._plan.scatters:
-            out = self._time_major(tensor.dx)
-            self._scatter.point(0, base + self._plan.dx)
-            self._scatter.point(2, address(out), *_steps(out))
-            self._scatter.run()
+                self._one_direction(layer, direction, x, dx)
+        if plan.scatters:
+            out = Sequences.of(spot_of("dxOut"), self._call["dxOut"], self._call["batchFirst"])
+            counts = ctypes.addressof(self.program.counts)
+            work = Work(plan.scatter, sizes.rows, 1, [0] * 8, self._team)
+            per_step = out.per_step // self._call["dxOut"].dtype.itemsize
+            places = scratch(plan.dx), sizes.features, out.spot, per_step, out.per_sequence, out.per_feature
+            self.program.add(work, *places, sizes.batch, counts)
 
-    def _one_direction(self, tensor: Tensors, layer: int, direction: int, x: int, dx: int, base: int) -> None:
-        sizes, plan = self._plan.sizes, self._plan
+    def _one_direction(self, layer: int, direction: int, x: Spot, dx: Spot) -> None:
+        plan, sizes, program = self._plan, self._sizes, self.program
         k = layer * sizes.directions + direction
-        n = k * (len(tensor.params) // (sizes.layers * sizes.directions))
-        grad, h_prev = base + plan.grad, base + plan.h_prev
-        _copy(self._dh, address(tensor.dh[k]), base + plan.dh)
-        _copy(self._dc, address(tensor.dc[k]), base + plan.dc)
-        for packing, weight in zip(self._packing[k], tensor.params[n : n + 2], strict=True):
-            packing.run({"b": address(weight)}, base)
-        self._walk(tensor, layer, direction, grad, base)
-        _copy(self._dh_prev, base + plan.dh, address(tensor.dh_prev[k]))
-        _copy(self._dc_prev, base + plan.dc, address(tensor.dc_prev[k]))
-        self._rows(tensor.h[k], h_prev, sizes.hidden, 1 if direction else -1, tensor.hx[0][k])
-        of_input, of_weights = self._products[k]
-        of_input.run({"a": grad, "c": dx}, base)
-        dw_ih, dw_hh = map(address, tensor.dparams[n : n + 2])
-        of_weights.run({"a": grad, "b": x, "more": h_prev, "c": dw_ih, "c_more": dw_hh}, base)
-        self._add_up(tensor, k, grad)
+        n = k * (len(self._call["params"]) // (sizes.layers * sizes.directions))
+        dh, dc, dh_prev, dc_prev = plan.states
+        program.add(dh.work(), self._state("dh", k), scratch(plan.dh))
+        program.add(dc.work(), self._state("dc", k), scratch(plan.dc))
+        for m, packing in enumerate(plan.packing[k]):
+            program.add_launch(packing, plan.numbers, {"b": spot_of("params", n + m)})
+        self._time_loop(layer, direction)
+        program.add(dh_prev.work(), scratch(plan.dh), self._state("dhPrevOut", k))
+        program.add(dc_prev.work(), scratch(plan.dc), self._state("dcPrevOut", k))
+        self._h_before(k, 1 if direction else -1)
+        _, of_input, of_weights = plan.launches[k]
+        grad = scratch(plan.grad)
+        program.add_launch(of_input, plan.numbers, {"a": grad, "c": dx})
+        results = {"c": spot_of("dparamsOut", n), "c_more": spot_of("dparamsOut", n + 1)}
+        program.add_launch(of_weights, plan.numbers, {"a": grad, "b": x, "more": scratch(plan.h_prev), **results})
+        if plan.biases:
+            total, copy = (one.work() for one in plan.biases[k])
+            of_ih, of_hh = (spot_of("dparamsOut", n + m) for m in (2, 3))
+            program.point(total.block, abi.FIRST_ARGUMENT, grad)
+            program.add(total, of_ih, first=2)
+            program.add(copy, of_ih, of_hh)
 
-    def _walk(self, tensor: Tensors, layer: int, direction: int, grad: int, base: int) -> None:
-        sizes, plan, top = self._plan.sizes, self._plan, layer == self._plan.sizes.layers - 1
+    def _time_loop(self, layer: int, direction: int) -> None:
+        plan, sizes, call, top = self._plan, self._sizes, self._call, layer == self._sizes.layers - 1
         k = layer * sizes.directions + direction
-        walk, c_first = self._walks[k], tensor.hx[1][k]
-        saved = [s[k] for s in (tensor.i, tensor.f, tensor.g, tensor.o, tensor.tanhc, tensor.c)]
-        moving = [*map(Sequences.of, saved), self._dy(tensor, layer, direction, base)]
-        rows = [*[m.per_sequence for m in moving], c_first.strides[0] // c_first.itemsize]
-        parts = [Sequences(grad + 4 * n * sizes.hidden, 4 * sizes.batch * plan.pitch, 0) for n in range(abi.KINDS)]
-        walk.move([*moving, *parts], rows)
-        places = walk.rows, address(c_first), base + plan.dh, base + plan.dc
-        walk.gates(top, abi.MOVING + abi.BACKWARD_MOVING, *places, sizes.hidden, 0, 0, plan.pitch)
-        walk.run(direction == 1, top, grad, base)
+        loop = TimeLoop(plan.entries, top, direction == 1, plan.launches[k][0], plan.numbers, self.program)
+        moving = [Sequences.of(spot_of(name, k), call[name][k]) for name in SAVED]
+        moving.append(self._dy(layer, direction))
+        c_first = call["hx"][1]
+        distances = [*(one.per_sequence for one in moving), c_first.strides[1]]
+        grad = scratch(plan.grad)
+        parts = [
+            Sequences(grad.further(4 * n * sizes.hidden), 4 * sizes.batch * plan.pitch, 0) for n in range(abi.KINDS)
+        ]
+        loop.move([*moving, *parts], distances)
+        places = loop.distances, self._slice("hx", c_first, 1, k), scratch(plan.dh), scratch(plan.dc)
+        first = abi.FIRST_ARGUMENT + abi.MOVING + abi.BACKWARD_MOVING
+        self.program.point(loop.gates.block, first, *places, sizes.hidden, 0, 0, plan.pitch)
+        loop.begin(grad)
+        self.program.add_loop(loop)
 
-    def _add_up(self, tensor: Tensors, k: int, grad: int) -> None:
-        """db_ih = db_hh = Σ grad."""
-        if not self._biases:
-            return
-        first, second = tensor.dparams[4 * k + 2 : 4 * k + 4]
-        work = self._biases[2 * k]
-        work.point(0, grad)
-        work.point(2, address(first))
-        work.run()
-        second[...] = first
+    def _slice(self, name: str, spec: TensorSpec, element: int, k: int) -> Spot:
+        return spot_of(name, element).further(k * spec.strides[0] * spec.dtype.itemsize)
 
-    def _input(self, tensor: Tensors, layer: int, base: int) -> int:
+    def _state(self, name: str, k: int) -> Spot:
+        return self._slice(name, self._call[name], ALONE, k)
+
+    def _input(self, layer: int) -> Spot:
         """Where the layer's input is a float32 matrix."""
-        sizes = self._plan.sizes
-        first = (layer - 1) * sizes.directions
-        parts = tensor.h[first : first + sizes.directions] if layer else [self._time_major(tensor.input)]
-        if not self._plan.gathers[layer]:
-            return address(parts[0])
-        place = base + self._plan.x
-        for n, part in enumerate(parts):
-            self._rows(part, place + 4 * n * sizes.hidden, sizes.width(layer))
-        return place
-
-    def _rows(self, source: Array, target: int, width: int, shift: int = 0, first: Array | None = None) -> None:
-        """Lays sequences out as rows of a float32 matrix, those of the step before or after if `shift` says so."""
-        first = source[0] if first is None else first
-        work, features = self._gather, source.shape[2]
-        work.point(0, address(source), *_steps(source), address(first), *_steps(first), shift, target, width, features)
-        work.run()
-
-    def _dy(self, tensor: Tensors, layer: int, direction: int, base: int) -> Sequences:
-        """The gradient of the layer's output: the caller's, or dx of the layer above."""
-        sizes = self._plan.sizes
-        if layer == sizes.layers - 1:
-            whole = Sequences.of(self._time_major(tensor.dy))
-            return whole._replace(place=whole.place + direction * sizes.hidden * tensor.dy.itemsize)
-        width = sizes.directions * sizes.hidden
-        place = base + self._plan.between[layer % 2] + 4 * direction * sizes.hidden
-        return Sequences(place, 4 * sizes.batch * width, width)
-
-    def _dx_place(self, tensor: Tensors, layer: int, base: int) -> int:
+        sizes, call, first = self._sizes, self._call, (layer - 1) * self._sizes.directions
         if layer:
-            return base + self._plan.between[(layer - 1) % 2]
-        return base + self._plan.dx if self._plan.scatters else address(tensor.dx)
+            parts = [Sequences.of(spot_of("h", first + n), call["h"][first + n]) for n in range(sizes.directions)]
+        else:
+            parts = [Sequences.of(spot_of("input"), call["input"], call["batchFirst"])]
+        if not self._plan.gathers[layer]:
+            return parts[0].spot
+        features = sizes.hidden if layer else sizes.features
+        for n, part in enumerate(parts):
+            target = scratch(self._plan.x + 4 * n * sizes.hidden)
+            self._gather(part, (part.spot, 0, 0), 0, target, sizes.width(layer), features)
+        return scratch(self._plan.x)
 
-    def _time_major(self, array: Array) -> Array:
-        return array.swapaxes(0, 1) if self._batch_first else array
+    def _h_before(self, k: int, shift: int) -> None:
+        """Lays out the hidden states that steps began with."""
+        sizes, first = self._sizes, self._call["hx"][0]
+        at_first = self._slice("hx", first, 0, k), *first.strides[1:]
+        states = Sequences.of(spot_of("h", k), self._call["h"][k])
+        self._gather(states, at_first, shift, scratch(self._plan.h_prev), sizes.hidden, sizes.hidden)
 
+    def _gather(
+        self, source: Sequences, first: tuple[Spot, int, int], shift: int, target: Spot, width: int, features: int
+    ) -> None:
+        """Lays sequences out as rows of a float32 matrix, those of the step before or after if `shift` says so."""
+        sizes, itemsize = self._sizes, self._plan.dtype.itemsize
+        work = Work(self._plan.gather, sizes.rows, 1, [0] * 14, self._team)
+        per_step, counts = source.per_step // itemsize, ctypes.addressof(self.program.counts)
+        values = source.spot, per_step, source.per_sequence, source.per_feature, *first, shift, target
+        self.program.add(work, *values, width, features, sizes.batch, sizes.steps, counts)
 
-def _copy(work: Work, source: int, target: int) -> None:
-    work.point(0, source, target)
-    work.run()
+    def _dy(self, layer: int, direction: int) -> Sequences:
+        """The gradient of the layer's output: the caller's, or dx of the layer above."""
+        sizes, spec = self._sizes, self._call["dy"]
+        if layer == sizes.layers - 1:
+            spot = spot_of("dy").further(direction * sizes.hidden * spec.dtype.itemsize)
+            return Sequences.of(spot, spec, self._call["batchFirst"])
+        width = sizes.directions * sizes.hidden
+        place = self._plan.between[layer % 2] + 4 * direction * sizes.hidden
+        return Sequences(scratch(place), 4 * sizes.batch * width, width)
 
-
-def _steps(array: Array) -> tuple[int, ...]:
-    """Strides in elements."""
-    size = array.itemsize
-    return tuple([s // size for s in array.strides])
+    def _dx_place(self, layer: int) -> Spot:
+        if layer:
+            return scratch(self._plan.between[(layer - 1) % 2])
+        return scratch(self._plan.dx) if self._plan.scatters else spot_of("dxOut")

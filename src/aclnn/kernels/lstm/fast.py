@@ -1,14 +1,14 @@
 """LSTM on compiled loops and matrix products: float32, float16 and bfloat16, sequences of any length.
 
-Per layer and direction: a walk over the steps makes the gradients of the gates, [T·B, 4H] in float32, with one small
+Per layer and direction: a loop over the steps makes the gradients of the gates, [T·B, 4H] in float32, with one small
 product per step; then three products over the whole sequence make dx and the gradients of the weights.
 """
 
 from __future__ import annotations
 
 from aclnn.contract.call import Call
-from aclnn.kernels.lstm.execution import Execution
-from aclnn.kernels.lstm.plan import Plan, sizes_of
+from aclnn.kernels.lstm.execution import backward_run
+from aclnn.kernels.lstm.plan import BackwardPlan, sizes_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 
@@ -21,10 +21,10 @@ def lstm_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
     if (reason := _not_taken(call)) is not None:
         return Refusal(reason)
     try:
-        plan = Plan(call, threads)
+        plan = BackwardPlan(call, threads)
     except jit.NoNativeCodeError as error:
         return Refusal(str(error))
-    return Prepared(lambda: Execution(plan).run, plan.arena.size)
+    return Prepared(lambda: backward_run(plan), plan.arena.size)
 
 
 def _not_taken(call: Call) -> str | None:

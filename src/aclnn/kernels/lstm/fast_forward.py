@@ -1,6 +1,6 @@
 """LSTM forwards on compiled loops and matrix products: float32, float16 and bfloat16, sequences of any length.
 
-Per layer and direction a walk over the steps: the product x·w_ihᵀ for some of them, then for each h·w_hhᵀ, to which it
+Per layer and direction a loop over the steps: the product x·w_ihᵀ for some of them, then for each h·w_hhᵀ, to which it
 is added, and the gates. Between layers states stay float32, whatever they are rounded to in the lists.
 """
 
@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from aclnn.contract.call import Call
 from aclnn.kernels.lstm.fast import too_many_sequences
-from aclnn.kernels.lstm.forward_execution import Execution, Plan, sizes_of
+from aclnn.kernels.lstm.forward_execution import LISTS, ForwardPlan, forward_run, sizes_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.registry import Prepared, Refusal, kernel
-
-SIDE_BY_SIDE = ("output", "iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")
 
 
 @kernel("aclnnLSTM", "tiles", engine="fast")
@@ -23,11 +21,11 @@ def lstm_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
         return Refusal("a tensor is empty")
     if (reason := too_many_sequences(sizes_of(call).batch)) is not None:
         return Refusal(reason)
-    for name in SIDE_BY_SIDE:
+    for name in ("output", *LISTS):
         if any(spec.strides[-1] != 1 and spec.shape[-1] != 1 for spec in call.specs(name)):
             return Refusal(f"the features of {name} do not lie side by side")
     try:
-        plan = Plan(call, threads)
+        plan = ForwardPlan(call, threads)
     except jit.NoNativeCodeError as error:
         return Refusal(str(error))
-    return Prepared(lambda: Execution(plan).run, plan.arena.size)
+    return Prepared(lambda: forward_run(plan), plan.arena.size)

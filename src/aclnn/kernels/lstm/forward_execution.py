@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
-
-import numpy as np
 
 from aclnn.base.dtype import FLOAT32
-from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels.lstm.time_loop import Entries, Sequences, Sizes, Walk
+from aclnn.kernels.lstm.plan import Sizes
+from aclnn.kernels.lstm.program import ALONE, NOWHERE, LoopEntries, LstmProgram, Sequences, Spot, TimeLoop, scratch
 from aclnn.kernels.matmul import matrix
-from aclnn.kernels.matmul.matrix import Aimed
 from aclnn.kernels.native import abi, jit
-from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.threads import Work, worth
+from aclnn.kernels.registry import Run
 from aclnn.kernels.shared import convert
 from aclnn.kernels.shared.arena import Arena
 from aclnn.kernels.shared.launch import Launch, Numbers, Room
 
-NOWHERE = Sequences(0, 0, 0)
 ROWS_AHEAD = 256  # of the input that are multiplied before steps take them: the products are still near then
+LISTS = ("iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")
+TENSORS = ("input", "params", "hx", "batchSizes", "output", "hy", "cy", *LISTS)
+
+
+def spot_of(name: str, element: int = ALONE) -> Spot:
+    return Spot(TENSORS.index(name), element, 0)
 
 
 def sizes_of(call: Call) -> Sizes:
@@ -33,7 +34,7 @@ def sizes_of(call: Call) -> Sizes:
     return Sizes(steps, batch, features, call["params"][1].shape[1], call["numLayers"], directions)
 
 
-class Plan:
+class ForwardPlan:
     """What phase 1 finds out: where everything lies in the workspace, and what is launched, loaded."""
 
     def __init__(self, call: Call, threads: int):
@@ -43,7 +44,7 @@ class Plan:
         self.gathers = not in_place or call["batchSizes"] is not None
         self.gather = jit.load("lstm.gather", f"{letter}iii{letter}iiiFiiiiI")
         top, below = (jit.load("lstm_forward.gates", f"FiiiiiiF{out}{letter * 7}FFFFIii") for out in (letter, "F"))
-        self.entries = Entries(top, below, jit.load("lstm_forward.walk", "IIII"))
+        self.entries = LoopEntries(top, below, jit.load("lstm_forward.time_loop", "IIII"))
         self.ahead = min(sizes.steps, max(1, ROWS_AHEAD // sizes.batch))
         self.arena, self.numbers = Arena(), Numbers()
 
@@ -55,6 +56,15 @@ class Plan:
         self.x = matrix(sizes.rows, sizes.features, self.gathers)
         self.between = [matrix(sizes.rows, sizes.width(1), sizes.layers > n) for n in (1, 2)]
         self._plan_products()
+        self.total = jit.load("lstm_forward.total", f"{letter * 2}iiiF")
+        self.first = None if call["hx"] is None else [self._state(spec, True) for spec in call["hx"]]
+        self.last = [self._state(call[name], False) for name in ("hy", "cy")]
+
+    def _state(self, spec: TensorSpec, comes: bool) -> convert.Copy:
+        """From a slice of hx to our matrix, or from it to a slice of hy or cy."""
+        slice_ = TensorSpec(spec.dtype, spec.shape[1:], spec.strides[1:])
+        ours = dense(FLOAT32, slice_.shape)
+        return convert.plan(*((slice_, ours) if comes else (ours, slice_)), self.threads)
 
     def _plan_products(self) -> None:
         """By layer and direction the packing of both weights, then a step and the product before it."""
@@ -79,107 +89,87 @@ def _turned(weight: TensorSpec) -> TensorSpec:
     return weight._replace(shape=weight.shape[::-1], strides=weight.strides[::-1])
 
 
-class Execution:
-    """What one executor owns: launches and tables. Runs one call at a time."""
+def forward_run(plan: ForwardPlan) -> Run:
+    """What one executor runs."""
+    return ForwardWriter(plan).program.run
 
-    def __init__(self, plan: Plan):
-        self._plan, sizes = plan, plan.sizes
-        self._counts = (ctypes.c_int64 * sizes.steps)(*[sizes.batch] * sizes.steps)
-        counts = ctypes.addressof(self._counts)
-        self._walks = [Walk(plan.entries, step, plan.numbers, sizes.steps, counts) for step, _ in plan.launches]
-        self._products = [Aimed(product, plan.numbers) for _, product in plan.launches]
-        self._packing = [[Aimed(launch, plan.numbers) for launch in two] for two in plan.packing]
-        team = worth(sizes.rows * sizes.features, convert.PER_THREAD, plan.threads)
-        self._gather = Work(plan.gather, sizes.rows, 1, [0] * 11 + [sizes.batch, sizes.steps, counts], team)
 
-    def run(
-        self,
-        workspace: Array,
-        input: Array,
-        params: list[Array],
-        hx: list[Array] | None,
-        batch_sizes: Array | None,
-        output: Array,
-        hy: Array,
-        cy: Array,
-        *lists: list[Array] | None,
-    ) -> None:
-        scratch, sizes = _Scratch(workspace), self._plan.sizes
-        if batch_sizes is not None:
-            self._counts[:] = batch_sizes.tolist()
-        x, shape = self._input(input, scratch.base), (sizes.batch, sizes.hidden)
-        last = self._plan.h + 4 * sizes.batch * sizes.hidden * (sizes.steps % 2)  # where the walk leaves the states
+class ForwardWriter:
+    """Writes the program of a call."""
+
+    def __init__(self, plan: ForwardPlan):
+        self._plan, self._call, self._sizes, sizes = plan, plan.call, plan.sizes, plan.sizes
+        self.program = LstmProgram(sizes.steps, sizes.batch, TENSORS.index("batchSizes"))
+        x = self._input()
         for layer in range(sizes.layers):
             for direction in range(sizes.directions):
-                k = layer * sizes.directions + direction
-                h, c = (scratch.matrix(at, shape) for at in (self._plan.h, self._plan.c))
-                h[...], c[...] = (0, 0) if hx is None else (hx[0][k], hx[1][k])
-                out = self._target(output, layer, direction, scratch.base)
-                self._one_direction(k, x, params, out, lists, scratch)
-                hy[k], cy[k] = scratch.matrix(last, shape), c
-            x = scratch.base + self._plan.between[layer % 2]
+                self._one_direction(layer, direction, x)
+            x = scratch(plan.between[layer % 2])
 
-    def _input(self, input: Array, base: int) -> int:
+    def _one_direction(self, layer: int, direction: int, x: Spot) -> None:
+        plan, sizes, program = self._plan, self._sizes, self.program
+        k = layer * sizes.directions + direction
+        each = len(self._call["params"]) // (sizes.layers * sizes.directions)
+        for n, place in enumerate((plan.h, plan.c)):
+            if plan.first is None:
+                program.add(Work(plan.total, sizes.batch * sizes.hidden, 1, [0] * 6, 1), scratch(place), first=5)
+            else:
+                program.add(plan.first[n].work(), self._slice("hx", self._call["hx"][n], n, k), scratch(place))
+        biases = [spot_of("params", k * each + n) for n in range(2, each)]
+        strides = [self._call["params"][k * each + n].strides[0] for n in range(2, each)]
+        total = Work(plan.total, 4 * sizes.hidden, 1, [0] * 6, 1)
+        program.add(total, *(biases or (0, 0)), *(strides or (0, 0)), len(biases), scratch(plan.bias))
+        for n, packing in enumerate(plan.packing[k]):
+            program.add_launch(packing, plan.numbers, {"b": spot_of("params", k * each + n)})
+        self._time_loop(layer, direction, x)
+        last = plan.h + 4 * sizes.batch * sizes.hidden * (sizes.steps % 2)  # where the loop leaves the states
+        for name, place, copy in zip(("hy", "cy"), (last, plan.c), plan.last, strict=True):
+            program.add(copy.work(), scratch(place), self._slice(name, self._call[name], ALONE, k))
+
+    def _time_loop(self, layer: int, direction: int, x: Spot) -> None:
+        plan, sizes, call, top = self._plan, self._sizes, self._call, layer == self._sizes.layers - 1
+        k = layer * sizes.directions + direction
+        step, product = plan.launches[k]
+        loop = TimeLoop(plan.entries, top, direction == 1, step, plan.numbers, self.program)
+        out = self._target(layer, direction)
+        kept = [Sequences(NOWHERE, 0, 0)] * len(LISTS)
+        if call[LISTS[0]] is not None:
+            kept = [Sequences.of(spot_of(name, k), call[name][k]) for name in LISTS]
+        a = Sequences(scratch(plan.a), 16 * sizes.batch * sizes.hidden, 0)
+        loop.move([a, out, *kept, Sequences(x, 0, 0)], [one.per_sequence for one in (out, *kept)])
+        block, first = loop.gates.block, abi.FIRST_ARGUMENT + abi.H_AFTER + 1
+        places = scratch(plan.c), scratch(plan.bias), loop.distances, sizes.hidden
+        self.program.point(block, first, *places)
+        self.program.mark(block, first + len(places), TENSORS.index(LISTS[0]))
+        loop.begin(scratch(plan.h))
+        loop.multiply_ahead(product, plan.numbers, plan.ahead, {"a": 0, "c": scratch(plan.a)})
+        self.program.point(loop.table, abi.STATE, scratch(plan.h), 4 * sizes.batch * sizes.hidden)
+        loop.table[abi.FEATURES] = 4 * sizes.batch * sizes.width(layer)
+        self.program.add_loop(loop)
+
+    def _slice(self, name: str, spec: TensorSpec, element: int, k: int) -> Spot:
+        return spot_of(name, element).further(k * spec.strides[0] * spec.dtype.itemsize)
+
+    def _input(self) -> Spot:
         """Where the input is a float32 matrix, step after step."""
-        if not self._plan.gathers:
-            return address(input)
-        source, place = self._time_major(input), base + self._plan.x
-        steps, features = [s // source.itemsize for s in source.strides], source.shape[2]
-        self._gather.point(0, address(source), *steps, address(source), *steps[1:], 0, place, features, features)
-        self._gather.run()
-        return place
+        sizes, spec, plan = self._sizes, self._call["input"], self._plan
+        if not plan.gathers:
+            return spot_of("input")
+        source, counts = Sequences.of(spot_of("input"), spec, self._call["batchFirst"]), self.program.counts
+        team = worth(sizes.rows * sizes.features, convert.PER_THREAD, plan.threads)
+        work = Work(plan.gather, sizes.rows, 1, [0] * 14, team)
+        values = source.spot, source.per_step // spec.dtype.itemsize, source.per_sequence, source.per_feature
+        nothing_before = source.spot, 0, 0, 0
+        rows = scratch(plan.x), sizes.features, sizes.features, sizes.batch, sizes.steps, ctypes.addressof(counts)
+        self.program.add(work, *values, *nothing_before, *rows)
+        return scratch(plan.x)
 
-    def _target(self, output: Array, layer: int, direction: int, base: int) -> Sequences:
+    def _target(self, layer: int, direction: int) -> Sequences:
         """Where the states of a layer and direction go: to the caller, or to the layer above."""
-        sizes = self._plan.sizes
+        sizes, spec = self._sizes, self._call["output"]
         if layer == sizes.layers - 1:
-            whole = Sequences.of(self._time_major(output))
-            return whole._replace(place=whole.place + direction * sizes.hidden * output.itemsize)
+            spot = spot_of("output").further(direction * sizes.hidden * spec.dtype.itemsize)
+            return Sequences.of(spot, spec, self._call["batchFirst"])
         width = sizes.width(1)
-        place = base + self._plan.between[layer % 2] + 4 * direction * sizes.hidden
-        return Sequences(place, 4 * sizes.batch * width, width)
-
-    def _one_direction(
-        self, k: int, x: int, params: list[Array], out: Sequences, lists: tuple[Any, ...], scratch: _Scratch
-    ) -> None:
-        sizes, plan, base = self._plan.sizes, self._plan, scratch.base
-        top = k // sizes.directions == sizes.layers - 1
-        each = len(params) // (sizes.layers * sizes.directions)
-        for packing, weight in zip(self._packing[k], params[k * each :], strict=False):
-            packing.run({"b": address(weight)}, base)
-        bias = scratch.matrix(plan.bias, (4 * sizes.hidden,))
-        bias[...] = 0
-        for one in params[k * each + 2 : (k + 1) * each]:
-            bias += one
-        walk, h = self._walks[k], base + plan.h
-        kept = [NOWHERE if one is None else Sequences.of(one[k]) for one in lists]
-        a = Sequences(base + plan.a, 16 * sizes.batch * sizes.hidden, 0)
-        walk.move([a, out, *kept, Sequences(x, 0, 0)], [m.per_sequence for m in (out, *kept)])
-        keeps = int(lists[0] is not None)
-        walk.gates(top, abi.H_AFTER + 1, base + plan.c, address(bias), walk.rows, sizes.hidden, keeps)
-        self._hand_over(k, base)
-        walk.run(k % sizes.directions > 0, top, h, base)
-
-    def _hand_over(self, k: int, base: int) -> None:
-        """Tells a walk of the states, and of the product with the input of some steps."""
-        sizes, plan, table, product = self._plan.sizes, self._plan, self._walks[k].table, self._products[k]
-        product.aim({"a": 0, "c": base + plan.a}, base)
-        table[abi.STATE], table[abi.STATE_SIZE] = base + plan.h, 4 * sizes.batch * sizes.hidden
-        table[abi.PRODUCT], table[abi.PRODUCT_BLOCK] = product.work.entry.address, product.work.address
-        table[abi.PRODUCT_THREADS], table[abi.PRODUCT_STEPS] = product.work.arm(), plan.ahead
-        table[abi.FEATURES] = 4 * sizes.batch * sizes.width(k // sizes.directions)
-
-    def _time_major(self, array: Array) -> Array:
-        return array.swapaxes(0, 1) if self._plan.call["batchFirst"] else array
-
-
-class _Scratch:
-    """The workspace by address, and parts of it as float32 arrays."""
-
-    def __init__(self, workspace: Array):
-        self.base = aligned(address(workspace))
-        self._bytes = workspace[self.base - address(workspace) :]
-
-    def matrix(self, offset: int, shape: tuple[int, ...]) -> Array:
-        size = 4 * int(np.prod(shape))
-        return self._bytes[offset : offset + size].view(np.float32).reshape(shape)
+        place = self._plan.between[layer % 2] + 4 * direction * sizes.hidden
+        return Sequences(scratch(place), 4 * sizes.batch * width, width)

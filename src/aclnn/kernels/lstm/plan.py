@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels.lstm.time_loop import Entries, Sizes
+from aclnn.kernels.lstm.program import LoopEntries
 from aclnn.kernels.matmul import matrix
 from aclnn.kernels.native import jit
 from aclnn.kernels.shared import convert, sums
@@ -13,12 +15,35 @@ from aclnn.kernels.shared.arena import Arena, spread
 from aclnn.kernels.shared.launch import Launch, Numbers, Room
 
 
+class Sizes(NamedTuple):
+    """What the matrices of a call look like."""
+
+    steps: int
+    batch: int
+    features: int
+    hidden: int
+    layers: int
+    directions: int
+
+    @property
+    def rows(self) -> int:
+        return self.steps * self.batch
+
+    def width(self, layer: int) -> int:
+        """The features that a layer sees."""
+        return self.directions * self.hidden if layer else self.features
+
+    @property
+    def widths(self) -> list[int]:
+        return sorted({self.width(layer) for layer in range(self.layers)})
+
+
 def sizes_of(call: Call) -> Sizes:
     steps, batch, hidden = call["i"][0].shape
     return Sizes(steps, batch, call["input"].shape[2], hidden, call["numLayers"], 2 if call["bidirectional"] else 1)
 
 
-class Plan:
+class BackwardPlan:
     """How every tensor gets in and out, where everything lies in the workspace, and what is launched, loaded."""
 
     def __init__(self, call: Call, threads: int):
@@ -26,7 +51,7 @@ class Plan:
         self.variable = call["batchSizesOptional"] is not None
         letter = jit.POINTER[self.dtype]
         top, below = (jit.load("lstm.gates", f"Fiiiiii{letter * 6}{dy}FFFFI{letter}FFiiii") for dy in (letter, "F"))
-        self.entries = Entries(top, below, jit.load("lstm.walk", "IIII"))
+        self.entries = LoopEntries(top, below, jit.load("lstm.time_loop", "IIII"))
         self.gather = jit.load("lstm.gather", f"{letter}iii{letter}iiiFiiiiI")
         self.scatter = jit.load("lstm.scatter", f"Fi{letter}iiiiI")
         self.gathers, self.scatters = self._gathers(), self._scatters()
@@ -34,7 +59,11 @@ class Plan:
         self._lay_out()
         self._plan_products()
         rows = TensorSpec(FLOAT32, (self.sizes.rows, 4 * self.sizes.hidden), (self.pitch, 1))
-        self.biases = [sums.plan(rows, 1, spec, threads) for spec in call["dparamsOut"] if spec.rank == 1]
+        biases = [spec for spec in call["dparamsOut"] if spec.rank == 1]
+        self.biases = [  # db_ih = Σ grad = db_hh
+            (sums.plan(rows, 1, one, threads), convert.plan(one, same, threads))
+            for one, same in zip(biases[::2], biases[1::2], strict=True)
+        ]
 
     def _lay_out(self) -> None:
         """Reserves all matrices of float32 that live as long as a layer, or longer."""

@@ -54,7 +54,7 @@ class Packed:
 
 
 def product(a: TensorSpec, b: Packed, room: Room, adds: bool = False) -> Launch:
-    """c = a·b, or c += a·b, of float32; operands a and c, which is dense. A walk may do fewer rows than those of a."""
+    """c = a·b, or c += a·b, of float32; operands a and c, which is dense. A time loop may do fewer rows."""
     rows, team = a.shape[0], worth(a.size * b.units, PER_THREAD, room.threads)
     per_lot = in_lines((min(rows, BLOCK_ROWS) + 2 * ROWS) * columns())
     operands = "a", "c", b.place, _scratch(room, per_lot * team)

@@ -7,6 +7,7 @@ from __future__ import annotations
 # themselves: this is thread WHO − 1 of HOW_MANY.
 WHO, HOW_MANY, FIRST_ARGUMENT = 2, 3, 4
 MOST_THREADS = 4095  # no function lies on the first page
+MOST_PLACES = 7  # that a sequence of kernels is given: the workspace, and tensors
 
 TILE = 1024  # elements that are copied side by side before they are computed: three fit the smallest first-level cache
 COLUMN_TILE = 128  # columns that sums.down_columns does together
@@ -20,7 +21,7 @@ KINDS = 4  # of gates
 UNITS = 64  # that gates do together: with fewer, every step would go over the pages of all its tensors more often
 BLOCK_ROWS = 288  # of a matrix whose products with a panel are made together: a multiple of ROWS
 
-# The table of lstm.walk and lstm_forward.walk, by position.
+# The table of lstm.time_loop and lstm_forward.time_loop, by position.
 (
     STEPS,
     REVERSE,

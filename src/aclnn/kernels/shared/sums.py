@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import COLUMN_TILE
 from aclnn.kernels.native.entry import Entry
-from aclnn.kernels.native.memory import address
+from aclnn.kernels.native.sequence import Aim, Step
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.shared.strides import merged
 
@@ -30,16 +29,8 @@ class Sums(NamedTuple):
     def work(self) -> Work:
         return Work(self.entry, self.items, 1, self.arguments, self.threads, self.kept)
 
-    def adder(self) -> Callable[[Array, Array], None]:
-        """A launch of one executor's: (source, target)."""
-        work = self.work()
-
-        def add(source: Array, target: Array) -> None:
-            work.point(0, address(source))
-            work.point(2, address(target))
-            work.run()
-
-        return add
+    def step(self, source: str, target: str) -> Step:
+        return Step(self.work, (Aim(0, source), Aim(2, target)))
 
 
 def plan(source: TensorSpec, axis: int, target: TensorSpec, threads: int) -> Sums:

@@ -1,4 +1,4 @@
-"""LSTM backward: the gates of one step, the walk over all steps, and sequences laid out as the rows of matrices.
+"""LSTM backward: the gates of one step, the loop over all steps, and sequences laid out as the rows of matrices.
 
 The formulas are those of ops/lstm.py. Positions where a sequence takes no part are never read; their rows are zeros, so
 that they add nothing to the products over the whole sequence.
@@ -71,10 +71,10 @@ def gates(
     """One step of some units of the sequences first … last − 1: the gradients of their gates, and dc becomes that of
     the step before. All is one item.
 
-    `summed`: the step walked before made their dh, panels of `together` rows; else it is the given one. Sequences below
+    `summed`: the step done before made their dh, panels of `together` rows; else it is the given one. Sequences below
     `active` take part; below `known` the cell state started from c_before, else from c_first. A sequence that takes no
     part any more leaves its dh. `steps` has the distances from one sequence to the next, of the seven and of c_first;
-    `pitch` is that of the gradients. At the end of a walk `active` is below 0: what was summed is left, no more.
+    `pitch` is that of the gradients. At the end of the loop `active` is below 0: what was summed is left, no more.
     """
     use_widest_vectors()
     lie_apart()
@@ -110,8 +110,8 @@ def gates(
                         write(dh, row + j, read(sums, made + j))
 
 
-def walk(lo: int, hi: int, table: Any, counts: Any, bases: Any, strides: Any) -> None:
-    """All steps, against the direction: with the gradients of the step walked before, that of the state, then the
+def time_loop(lo: int, hi: int, table: Any, counts: Any, bases: Any, strides: Any) -> None:
+    """All steps, against the direction: with the gradients of the step done before, that of the state, then the
     gates. After the last step only the first. bases and strides, in bytes, of what moves."""
     step, block, steps = pointer(table[STEP_BLOCK]), pointer(table[GATES_BLOCK]), table[STEPS]
     step[FIRST_ARGUMENT + STEP_ROWS] = 0

@@ -14,7 +14,7 @@ from aclnn.kernels.source.elements import floats, read, tile_of, write
 from aclnn.kernels.source.strides import laid
 from aclnn.kernels.source.sums import clear, counter_add, counter_total
 
-ONE, ZERO = np.float32(1), np.float32(0)
+ONE = np.float32(1)
 SUMS = 4 * CELL_TILE  # of the four gates, side by side
 
 
@@ -39,7 +39,8 @@ def backward(
     levels: int,
 ) -> None:
     """Items are columns of the whole batch; strides[13]: from cell to cell in each tensor, and of the bias, then from
-    column to column of what is read. What does not lie side by side, say a gradient that is one number, is copied.
+    column to column of what is read. What does not lie side by side, say a gradient that is one number, is copied; of
+    one that is not there zeros are read: a condition would be reads under a mask, which AVX2 has not for 16 bits.
 
     The bias adds up the unrounded gradients, in runs as source.sums does; `counters` has 4·levels elements for every
     column, levels is 0 if there is but one run. Tiles are wide: fifteen streams that change pages every few lines
@@ -47,14 +48,19 @@ def backward(
     """
     use_widest_vectors()
     sums = floats(SUMS)
-    tiles = tile_of(cx), tile_of(cx), tile_of(cx), tile_of(cx)
+    tiles, nothing = (tile_of(cx), tile_of(cx), tile_of(cx), tile_of(cx)), (tile_of(cx), 0)
+    for j in range(CELL_TILE):
+        nothing[0][j] = 0  # as it is: what `read` reads, `write` must not write
     for first in range(lo, hi, CELL_TILE):
         count = min(CELL_TILE, hi - first)
         counter = shifted(counters, 4 * levels * first)
         clear(sums, SUMS)
         for b in range(batch):
-            of_h = laid(tiles[0], 0, grad_h, b * strides[0] + first * strides[8], strides[8], count)
-            of_c = laid(tiles[0], CELL_TILE, grad_c, b * strides[1] + first * strides[9], strides[9], count)
+            of_h, of_c = nothing, nothing
+            if has_h:
+                of_h = laid(tiles[0], 0, grad_h, b * strides[0] + first * strides[8], strides[8], count)
+            if has_c:
+                of_c = laid(tiles[0], CELL_TILE, grad_c, b * strides[1] + first * strides[9], strides[9], count)
             of_cx = laid(tiles[1], 0, cx, b * strides[2] + first * strides[10], strides[10], count)
             of_cy = laid(tiles[1], CELL_TILE, cy, b * strides[3] + first * strides[11], strides[11], count)
             stored, gate = b * strides[4] + first * strides[12], hidden * strides[12]
@@ -64,8 +70,7 @@ def backward(
             of_o = laid(tiles[3], CELL_TILE, storage, stored + 3 * gate, strides[12], count)
             to, to_c = b * strides[5] + first, b * strides[6] + first
             for j in range(count):
-                dh = read(of_h[0], of_h[1] + j) if has_h else ZERO
-                dc = read(of_c[0], of_c[1] + j) if has_c else ZERO
+                dh, dc = read(of_h[0], of_h[1] + j), read(of_c[0], of_c[1] + j)
                 i, f = read(of_i[0], of_i[1] + j), read(of_f[0], of_f[1] + j)
                 g, o = read(of_g[0], of_g[1] + j), read(of_o[0], of_o[1] + j)
                 t = tanh(read(of_cy[0], of_cy[1] + j))
@@ -127,21 +132,43 @@ def forward(
     for b in range(lo, hi):
         at, at_hidden, at_c = b * strides[0], b * strides[1], b * strides[2]
         to_h, to_c, to = b * strides[5], b * strides[6], b * strides[7]
-        for j in range(hidden):
-            a_i = read(gates, at + j) + read(hidden_gates, at_hidden + j)
-            a_f = read(gates, at + hidden + j) + read(hidden_gates, at_hidden + hidden + j)
-            a_g = read(gates, at + 2 * hidden + j) + read(hidden_gates, at_hidden + 2 * hidden + j)
-            a_o = read(gates, at + 3 * hidden + j) + read(hidden_gates, at_hidden + 3 * hidden + j)
-            if has_bias:
-                a_i += read(bias, j) + read(hidden_bias, j)
-                a_f += read(bias, hidden + j) + read(hidden_bias, hidden + j)
-                a_g += read(bias, 2 * hidden + j) + read(hidden_bias, 2 * hidden + j)
-                a_o += read(bias, 3 * hidden + j) + read(hidden_bias, 3 * hidden + j)
-            i, f, g, o = sigmoid(a_i), sigmoid(a_f), tanh(a_g), sigmoid(a_o)
-            c = fma(f, read(cx, at_c + j), i * g)
-            write(storage, to + j, i)
-            write(storage, to + hidden + j, f)
-            write(storage, to + 2 * hidden + j, g)
-            write(storage, to + 3 * hidden + j, o)
-            write(cy, to_c + j, c)
-            write(hy, to_h + j, o * tanh(c))
+        # A loop of its own for each: a condition inside would be reads under a mask, which AVX2 has not for 16 bits.
+        if has_bias:
+            for j in range(hidden):
+                a_i, a_f, a_g, a_o = _added(gates, at + j, hidden_gates, at_hidden + j, hidden)
+                b_i, b_f, b_g, b_o = _added(bias, j, hidden_bias, j, hidden)
+                made = _cell(a_i + b_i, a_f + b_f, a_g + b_g, a_o + b_o, read(cx, at_c + j))
+                _put(made, storage, to + j, hidden, cy, to_c + j, hy, to_h + j)
+        else:
+            for j in range(hidden):
+                a_i, a_f, a_g, a_o = _added(gates, at + j, hidden_gates, at_hidden + j, hidden)
+                made = _cell(a_i, a_f, a_g, a_o, read(cx, at_c + j))
+                _put(made, storage, to + j, hidden, cy, to_c + j, hy, to_h + j)
+
+
+@register_jitable(forceinline=True)
+def _added(one: Any, at: int, other: Any, there: int, hidden: int) -> Any:
+    """The sums of one column of two tensors, of each gate."""
+    return (
+        read(one, at) + read(other, there),
+        read(one, at + hidden) + read(other, there + hidden),
+        read(one, at + 2 * hidden) + read(other, there + 2 * hidden),
+        read(one, at + 3 * hidden) + read(other, there + 3 * hidden),
+    )
+
+
+@register_jitable(forceinline=True)
+def _cell(a_i: Any, a_f: Any, a_g: Any, a_o: Any, cx: Any) -> Any:
+    i, f, g, o = sigmoid(a_i), sigmoid(a_f), tanh(a_g), sigmoid(a_o)
+    c = fma(f, cx, i * g)
+    return i, f, g, o, c, o * tanh(c)
+
+
+@register_jitable(forceinline=True)
+def _put(made: Any, storage: Any, to: int, hidden: int, cy: Any, to_c: int, hy: Any, to_h: int) -> None:
+    write(storage, to, made[0])
+    write(storage, to + hidden, made[1])
+    write(storage, to + 2 * hidden, made[2])
+    write(storage, to + 3 * hidden, made[3])
+    write(cy, to_c, made[4])
+    write(hy, to_h, made[5])

@@ -1,4 +1,4 @@
-"""LSTM forward: the gates of one step, and the walk over all steps. The formulas are those of ops/lstm_forward.py.
+"""LSTM forward: the gates of one step, and the loop over all steps. The formulas are those of ops/lstm_forward.py.
 
 Positions where a sequence takes no part are written as zeros; its state stays what it was.
 """
@@ -138,7 +138,17 @@ def _states(
     return i, f, g, o, c_new, tanh(c_new)
 
 
-def walk(lo: int, hi: int, table: Any, counts: Any, bases: Any, strides: Any) -> None:
+def total(lo: int, hi: int, one: Any, other: Any, per_one: int, per_other: int, given: int, target: Any) -> None:
+    """The sum of two vectors that are `given`, or zeros."""
+    if given:
+        for j in range(lo, hi):
+            target[j] = read(one, j * per_one) + read(other, j * per_other)
+    else:
+        for j in range(lo, hi):
+            target[j] = ZERO
+
+
+def time_loop(lo: int, hi: int, table: Any, counts: Any, bases: Any, strides: Any) -> None:
     """All steps, along the direction: the products of some steps' input, which then are still near, and for each of
     them that of the state and the gates. bases and strides, in bytes, of what moves: first the products, then the
     rest. bases ends with where the input begins."""
