@@ -109,7 +109,7 @@ def _against_size(found: list[Group]) -> Any:
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="operations, or bytes that move")
     axes.set_ylabel("our time ÷ PyTorch's time (below 1: faster)")
-    axes.set_title(f"{found[0].name}, float32: every door against size", loc="left", fontsize=11)
+    axes.set_title(f"{found[0].name}, float32: ratio against size", loc="left", fontsize=11)
     shown = [line.ratio for group in found for line in group.lines]
     ticks = [t for t in TICKS if 0.5 * min(shown) <= t <= 2 * max(shown)]
     axes.set_yticks(ticks, [f"{t:g}" for t in ticks])

@@ -82,7 +82,7 @@ _IN_PLOTS = {
     "torch tensors": "torch张量",
     "training step": "训练一步",
     "forward": "前向",
-    "every door against size": "各入口随规模的变化",
+    "ratio against size": "比值随规模的变化",
     "door": "入口",
     "kernel": "内核",
     "hand-over": "换用内核",
