@@ -278,13 +278,17 @@ def arguments(case: Case, filled: dict[str, Any]) -> dict[str, Any]:
     return {n: [t.view for t in v] if isinstance(v, list) else getattr(v, "view", v) for n, v in given_.items()}
 
 
+def room_of(plan: Any) -> Any:
+    return np.empty(plan.workspace_size, np.uint8)
+
+
 def test_on_a_stream_bad_batch_sizes_surface_at_synchronize() -> None:
     case = lstm_backward_case(3, 2, lengths=(3, 1))
     given_ = arguments(case, fill(case))
     plan = aclnn.lstm_backward.plan(**given_)
     given_["batch_sizes"][...] = [1, 2, 2]  # after phase 1: the values are read when the work runs
     with aclnn.Stream() as stream:
-        plan.run(stream=stream)
+        plan.run(room_of(plan), stream)
         with pytest.raises(aclnn.AclnnError, match=r"batchSizesOptional\[1\] is 2 after 1"):
             stream.synchronize()
 
@@ -310,10 +314,11 @@ def test_addresses_of_list_elements_may_be_exchanged() -> None:
     case = lstm_backward_case(3, 2)
     filled = fill(case)
     plan = aclnn.lstm_backward.plan(**arguments(case, filled), repeatable=True)
-    first = [np.array(p) for p in plan.run()[3]]
+    room = room_of(plan)
+    first = [np.array(p) for p in plan.run(room)[3]]
     other = filled["params"][1].view * 2
     plan.set_address("params", other, index=1)
-    assert any((a != b).any() for a, b in zip(first, plan.run()[3], strict=True))
+    assert any((a != b).any() for a, b in zip(first, plan.run(room)[3], strict=True))
     for index in (None, 4, -1):
         with pytest.raises(aclnn.AclnnError, match=f"params is a list of 4; index is {index} but must be 0..3"):
             plan.set_address("params", other, index=index)
@@ -350,7 +355,7 @@ def test_dropout_between_layers_in_training_warns_and_changes_nothing(caplog: py
         with pytest.warns(UserWarning, match=says) as warned:
             found = make(**given_ | {"dropout": 0.5})
         assert warned[0].filename == __file__
-    assert (found.run()[0] == expected[0]).all()
+    assert (found.run(room_of(found))[0] == expected[0]).all()
     assert [record.getMessage()[: len(says)] for record in caplog.records] == [says]
 
 

@@ -143,16 +143,17 @@ def npy(array: Any) -> bytes:
 
 METHODS = {"bzip2": zipfile.ZIP_BZIP2, "lzma": zipfile.ZIP_LZMA}
 MEASURED = """
-import resource, sys, time
+import sys, time
 from pathlib import Path
 import aclnn
 from aclnn.golden.read import containers
-before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+from tests.peak import peak_kilobytes
+before, began = peak_kilobytes(), time.monotonic()
 try:
     containers.read(Path(sys.argv[1]))
 except aclnn.AclnnError as error:
     print(error.message)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, int(time.monotonic() - began))
+print((peak_kilobytes() - before) // 1024, int(time.monotonic() - began))
 """
 
 
