@@ -62,7 +62,7 @@ int stuck() {
 
 // A kernel that takes longer than an exit waits: only the engine in C++ has one.
 int long_kernel() {
-  Elu* slow = new Elu({777}, {1});
+  Elu* slow = new Elu({777, 777}, {1, 1});  // an even number: the engine of the tests leaves it to the worker
   OK(slow->plan());
   OK(slow->run(nullptr));
   std::printf("said before the end");

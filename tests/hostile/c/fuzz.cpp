@@ -59,8 +59,9 @@ class History {
 
   // Every answer but 0 comes with a sentence.
   int answered(int code, const char* who = "a function") {
-    const bool silent = *aclGetRecentErrMsg() == '\0';
-    if (code != 0 && silent) found(std::string(who) + " answered " + std::to_string(code) + " without a sentence");
+    const std::string sentence = aclGetRecentErrMsg();
+    if (sentence.find(" failed with ") != std::string::npos) found(sentence);  // a fault inside is none of the caller's
+    if (code != 0 && sentence.empty()) found(std::string(who) + " answered " + std::to_string(code) + " without a sentence");
     ++others;
     return code;
   }

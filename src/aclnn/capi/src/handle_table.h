@@ -182,9 +182,11 @@ class Table {
     bool is(const Handle& handle) const { return live && generation == handle.generation; }
   };
 
-  // Slots never move. Where they are may be asked without the shard's lock: a directory that has become too small stays.
+  // Slots never move. Where they are may be asked without the shard's lock: a directory that has become too small stays,
+  // and stays known, so that it is no leak.
   struct alignas(kLine) Shard {
     std::atomic<Slot**> directory{nullptr};
+    std::vector<Slot**> outgrown;
     std::atomic<uint32_t> chunks{0};
     uint32_t room = 0;  // in the directory
     uint32_t first_unused = kNone;
@@ -204,6 +206,7 @@ class Table {
       const uint32_t room = count == 0 ? 4 : 2 * count;
       auto** larger = new Slot*[room];
       std::copy_n(home.directory.load(), count, larger);
+      if (count > 0) home.outgrown.push_back(home.directory.load());
       home.directory.store(larger, std::memory_order_release);
       home.room = room;
     }

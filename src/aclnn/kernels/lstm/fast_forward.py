@@ -21,7 +21,7 @@ def lstm_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
         return Refusal("a tensor is empty")
     if (reason := too_many_sequences(sizes_of(call).batch)) is not None:
         return Refusal(reason)
-    for name in ("output", *LISTS):
+    for name in ("output", *(LISTS if call["train"] else ())):
         if any(spec.strides[-1] != 1 and spec.shape[-1] != 1 for spec in call.specs(name)):
             return Refusal(f"the features of {name} do not lie side by side")
     try:

@@ -133,14 +133,14 @@ class ForwardWriter:
         loop = TimeLoop(plan.entries, top, direction == 1, step, plan.numbers, self.program)
         out = self._target(layer, direction)
         kept = [Sequences(NOWHERE, 0, 0)] * len(LISTS)
-        if call[LISTS[0]] is not None:
+        if call["train"]:  # else the lists take no part, whatever was given for them
             kept = [Sequences.of(spot_of(name, k), call[name][k]) for name in LISTS]
         a = Sequences(scratch(plan.a), 16 * sizes.batch * sizes.hidden, 0)
         loop.move([a, out, *kept, Sequences(x, 0, 0)], [one.per_sequence for one in (out, *kept)])
         block, first = loop.gates.block, abi.FIRST_ARGUMENT + abi.H_AFTER + 1
-        places = scratch(plan.c), scratch(plan.bias), loop.distances, sizes.hidden
-        self.program.point(block, first, *places)
-        self.program.mark(block, first + len(places), TENSORS.index(LISTS[0]))
+        self.program.point(
+            block, first, scratch(plan.c), scratch(plan.bias), loop.distances, sizes.hidden, call["train"]
+        )
         loop.begin(scratch(plan.h))
         loop.multiply_ahead(product, plan.numbers, plan.ahead, {"a": 0, "c": scratch(plan.a)})
         self.program.point(loop.table, abi.STATE, scratch(plan.h), 4 * sizes.batch * sizes.hidden)

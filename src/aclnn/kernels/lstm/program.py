@@ -61,7 +61,7 @@ class LstmProgram:
 
     def __init__(self, steps: int, batch: int, batch_sizes: int):
         self.counts = (ctypes.c_int64 * steps)(*[batch] * steps)
-        self._batch_sizes, self._optional = batch_sizes, list[tuple[Any, int, int]]()
+        self._batch_sizes = batch_sizes
         self._arguments: dict[tuple[int, int], list[tuple[Any, int, int]]] = {}
         self._runs: list[Callable[[], None]] = []
 
@@ -72,10 +72,6 @@ class LstmProgram:
                 self._arguments.setdefault(value[:2], []).append((words, at, value.behind))
             else:
                 words[at] = value
-
-    def mark(self, words: Any, at: int, tensor: int) -> None:
-        """A word that says in every run whether a tensor takes part."""
-        self._optional.append((words, at, tensor))
 
     def aim(self, launch: Launch, work: Work, spots: Mapping[str, Spot | int]) -> None:
         """Points the work of a launch to its operands by name, and to its places in the workspace."""
@@ -104,8 +100,6 @@ class LstmProgram:
                 where = address(tensors[position] if element == ALONE else tensors[position][element])
             for words, at, behind in arguments:
                 words[at] = where + behind
-        for words, at, position in self._optional:
-            words[at] = tensors[position] is not None
         if tensors[self._batch_sizes] is not None:
             self.counts[:] = tensors[self._batch_sizes].tolist()
         for run in self._runs:
