@@ -24,6 +24,7 @@ from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
 from aclnn.kernels.convolution import bfloat16, direct, on_tiles, tiles
 from aclnn.kernels.convolution.boxes import Pass
+from aclnn.kernels.native import jit
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
 from tests.harness import assert_sound, bits, call
@@ -122,7 +123,8 @@ def test_positions_joined_to_blocks(
     monkeypatch.setattr(tiles, "PASS", 0)  # so that blocks pay for few positions too
     backward = convolution_backward_case(batch=2, device=CPU, **attributes)
     forward = convolution_case(batch=2, device=CPU, **attributes)
-    assert any(over.block > 1 for case in (backward, forward) for over in _passes_of(case))
+    joined = any(over.block > 1 for case in (backward, forward) for over in _passes_of(case))
+    assert joined or jit.vectors().lanes < 8  # of four lanes two channels leave too few idle for a block to pay
     for case, picture in ((backward, "gradOutput"), (forward, "input")):
         for name in ("weight", picture):
             filled = fill(case, 7)
