@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -15,10 +15,10 @@ from aclnn.base.dtype import FLOAT32
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.matmul import matrix
-from aclnn.kernels.matmul.matrix import Aimed, Packed
+from aclnn.kernels.matmul.matrix import Packed
 from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.shared.arena import Arena
-from aclnn.kernels.shared.launch import Numbers, Room
+from aclnn.kernels.shared.launch import Launch, Numbers, Room
 
 U = 2.0**-24
 SIZES = st.one_of(st.integers(1, 20), st.sampled_from([31, 33, 64, 65, 129]))
@@ -29,6 +29,12 @@ def spread(rows: int, columns: int, gap: int, rng: np.random.Generator) -> tuple
     """A matrix whose rows are `gap` elements more apart than they are long."""
     whole = rng.standard_normal((rows, columns + gap)).astype(np.float32)
     return whole[:, :columns], TensorSpec(FLOAT32, (rows, columns), (columns + gap, 1))
+
+
+def run_launch(launch: Launch, room: Room, places: Mapping[str, int], workspace: int) -> None:
+    work = launch.work(room.numbers)
+    launch.aim(work, places, workspace)
+    work.run()
 
 
 def work_in(arena: Arena, run: Callable[[int], None]) -> None:
@@ -51,8 +57,8 @@ def multiply(a: TensorSpec, b: TensorSpec, places: tuple[Array, Array, Array], t
     left, right, out = (address(array) for array in places)
 
     def run(workspace: int) -> None:
-        Aimed(packed.launch, room.numbers).run({"b": right}, workspace)
-        Aimed(launch, room.numbers).run({"a": left, "c": out}, workspace)
+        run_launch(packed.launch, room, {"b": right}, workspace)
+        run_launch(launch, room, {"a": left, "c": out}, workspace)
 
     work_in(room.arena, run)
 
@@ -90,7 +96,7 @@ def sum_rows(a: TensorSpec, arrays: list[Array], threads: int) -> None:
     room = Room(Arena(), Numbers(), threads)
     launch = matrix.row_sums(a, (b.shape[1], more.shape[1]), (results[0], results[1]), room)
     places = {name: address(array) for name, array in zip(("a", "b", "more", "c", "c_more"), arrays, strict=True)}
-    work_in(room.arena, lambda workspace: Aimed(launch, room.numbers).run(places, workspace))
+    work_in(room.arena, lambda workspace: run_launch(launch, room, places, workspace))
 
 
 @settings(max_examples=80)

@@ -5,8 +5,6 @@ What a launch takes of the workspace for itself serves others before and after.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
@@ -17,21 +15,6 @@ from aclnn.kernels.shared.launch import Launch, Room
 
 PACKED_PER_THREAD = 32768  # elements to pack that pay for waking a thread
 PER_THREAD = 100_000  # multiplications that do
-
-
-class Aimed:
-    """One executor's work of a launch."""
-
-    def __init__(self, launch: Launch, keep: object):
-        self._launch, self.work = launch, launch.work(keep)
-
-    def aim(self, places: Mapping[str, int], workspace: int) -> None:
-        self._launch.aim(self.work, places, workspace)
-
-    def run(self, places: Mapping[str, int], workspace: int) -> None:
-        """Operands by name; a workspace begins a cache line."""
-        self._launch.aim(self.work, places, workspace)
-        self.work.run()
 
 
 class Packed:
