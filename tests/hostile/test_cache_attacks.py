@@ -22,6 +22,7 @@ pytest.importorskip("llvmlite")
 
 from aclnn.base.folder import PrivateFolder
 from aclnn.kernels.native import jit
+from aclnn.kernels.native.code_cache import CodeCache, digest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs owners and modes")
 
@@ -42,19 +43,20 @@ def leaf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "open" / "cache" / jit._fingerprint()
 
 
+def cache() -> CodeCache:
+    return CodeCache(jit._fingerprint())
+
+
 def write(code: bytes) -> None:
-    folder = jit._folder()
-    assert folder is not None
-    jit._write(folder, KEY, code)
+    cache().write(KEY, code)
 
 
 def read() -> bytes | None:
-    folder = jit._folder()
-    return jit._read(folder, KEY) if folder else None
+    return cache().read(KEY)
 
 
 def plant(file: Path, code: bytes = FOREIGN) -> None:
-    file.write_bytes(jit._digest(KEY, code) + code)
+    file.write_bytes(digest(jit._fingerprint(), KEY, code) + code)
     file.chmod(0o644)
 
 
@@ -175,8 +177,7 @@ if os.geteuid() == 0:
     os.setuid({VICTIM})
 seen, end = {{}}, time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:
-    folder = jit._folder()
-    code = jit._read(folder, {KEY!r}) if folder else None
+    code = jit.CodeCache(jit._fingerprint()).read({KEY!r})
     seen[code] = seen.get(code, 0) + 1
 print(seen)
 """

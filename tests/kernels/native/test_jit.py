@@ -20,7 +20,7 @@ pytest.importorskip("numba")
 import aclnn
 from aclnn.base.once import Once
 from aclnn.contract.cases import Case
-from aclnn.kernels.native import entry, jit
+from aclnn.kernels.native import code_cache, entry, jit
 from aclnn.kernels.native.memory import address
 from aclnn.kernels.native.threads import Work
 from aclnn.runtime.plan import make_plan
@@ -136,8 +136,8 @@ def test_a_damaged_file_counts_as_absent(folder: Path, monkeypatch: pytest.Monke
 
 def test_a_changed_helper_means_another_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = tmp_path / "kernels"
-    shutil.copytree(jit._HERE, copy)
-    monkeypatch.setattr(jit, "_HERE", copy)
+    shutil.copytree(code_cache._HERE, copy)
+    monkeypatch.setattr(code_cache, "_HERE", copy)
     jit._fingerprint.cache_clear()
     assert jit._fingerprint() == folder.name
     with (copy / "source" / "arithmetic.py").open("a") as helper:

@@ -7,18 +7,16 @@ the code yet: a warm process needs llvmlite alone (0.1 s instead of 0.7 s), and 
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.base.folder import PrivateFolder
 from aclnn.base.once import Once, once
 from aclnn.base.status import reason
 from aclnn.kernels.native import isa
+from aclnn.kernels.native.code_cache import CodeCache, fingerprint
 from aclnn.kernels.native.entry import ENTRY, FUNCTION, Entry, entry_code, symbols
 from aclnn.kernels.native.memory import DATA
 
@@ -28,7 +26,6 @@ POINTER = {FLOAT32: "F", FLOAT16: "H", BFLOAT16: "B"}
 """The letter of a pointer to elements. float16 travels as int16 and bfloat16 as uint16; see source.elements."""
 
 _NUMBA_TYPES = {"i": "int64", "f": "float32", "I": "int64", "F": "float32", "H": "int16", "B": "uint16"}
-_HERE = Path(__file__).parent.parent
 _LOADED: Once[str, Entry] = Once()
 _ALIVE: list[Any] = []  # what owns the loaded code
 
@@ -56,15 +53,13 @@ def _arrays(types: str) -> int:
 
 
 def _object(name: str, types: str, key: str) -> bytes:
-    """Machine code from the folder, or fresh."""
-    folder = _folder()
-    known = _read(folder, key) if folder else None
-    if known is not None:
-        return known
-    made = _compile(name, types)
-    if folder:
-        _write(folder, key, made)
-    return made
+    """Machine code from the disk, or fresh."""
+    cache = CodeCache(_fingerprint())
+    code = cache.read(key)
+    if code is None:
+        code = _compile(name, types)
+        cache.write(key, code)
+    return code
 
 
 def _compile(name: str, types: str) -> bytes:
@@ -173,46 +168,9 @@ def _numba() -> Any:
 
 @once
 def _fingerprint() -> str:
-    """Everything the machine code depends on: sources, compilers, processor."""
-    made_from = hashlib.sha256()
-    for package in ("numba", "llvmlite"):
-        try:
-            made_from.update(f"{package} {version(package)}\n".encode())
-        except PackageNotFoundError as error:
-            raise NoNativeCodeError(f"{package} is not installed, aclnn-cpu[fast] brings it") from error
-    made_from.update("\n".join([*_host(), str(DATA)]).encode())
-    around = (_HERE / "native" / name for name in ("abi.py", "entry.py", "isa.py", "jit.py"))
-    for source in sorted([*(_HERE / "source").glob("*.py"), *around]):
-        made_from.update(source.name.encode() + source.read_bytes())
-    return made_from.hexdigest()[:16]
-
-
-def _folder() -> PrivateFolder | None:
-    """Our folder of machine code; None if there is none that only we can write to."""
-    fingerprint = _fingerprint()
+    """Everything that machine code depends on, as one name."""
     try:
-        return PrivateFolder(fingerprint)
-    except OSError as error:
-        refused = error.errno is None  # not by the operating system: it is there, but others can write to it
-        log.log(logging.WARNING if refused else logging.DEBUG, "%s; kernels are compiled anew", error)
-        return None
-
-
-def _digest(key: str, code: bytes) -> bytes:
-    return hashlib.sha256(f"{_fingerprint()} {key}\n".encode() + code).digest()
-
-
-def _read(folder: PrivateFolder, key: str) -> bytes | None:
-    """The code behind its digest; a damaged, foreign or unreadable file counts as absent."""
-    try:
-        raw = folder.read(key)
-    except OSError:
-        return None
-    return raw[32:] if raw[:32] == _digest(key, raw[32:]) else None
-
-
-def _write(folder: PrivateFolder, key: str, code: bytes) -> None:
-    try:
-        folder.write(key, _digest(key, code) + code)
-    except OSError as error:
-        log.debug("kernel cache not written: %s", error)
+        compilers = [f"{package} {version(package)}" for package in ("numba", "llvmlite")]
+    except PackageNotFoundError as error:
+        raise NoNativeCodeError(f"{error.name} is not installed, aclnn-cpu[fast] brings it") from error
+    return fingerprint(*compilers, *_host(), str(DATA))
