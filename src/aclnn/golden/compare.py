@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +13,11 @@ from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, invalid, ours
-from aclnn.golden.dumps import AUTO, NO, YES, Asked
 from aclnn.golden.judge import standards
 from aclnn.golden.judge.blocks import TargetPair
 from aclnn.golden.judge.sound import Truth, truths
 from aclnn.golden.judge.standards import TWO_BASELINES, Limit, Standard, Tolerances
-from aclnn.golden.outputs import explain_outputs, judge_output
+from aclnn.golden.outputs import AUTO, NO, YES, Asked, explain_outputs, judge_output
 from aclnn.golden.read import containers
 from aclnn.golden.read.kernels import maps_from
 from aclnn.golden.read.load import Hand, Subject, subjects
@@ -74,13 +73,14 @@ def compare(
     row, element = _row(dtype)
     own, folders = Tolerances(rtol, atol, cap), _dumps(target, golden, op)
     chosen = _standard(standard, own, also, bool(folders))
+    asked = Asked(chosen, row, hints, own, check_golden)
     if folders:
-        asked = Asked(chosen, row, hints, _one_of(hf32), attributes_from(attributes), own, narrow_sums)
+        said = attributes_from(attributes)
+        asked = replace(asked, hf32=_one_of(hf32), attributes=said, narrow_sums=narrow_sums)
         return compare_dumps(Path(target), folders, asked, work, None if also is None else Path(also))
     maps = maps_from(files, op, arguments or {})
     hand = Hand(op, arguments or {}, product, element, None if shape is None else tuple(shape), maps)
-    judging = Judging(chosen, row, hints, own, check_golden)
-    return Comparison(chosen, _compared(subjects(target, golden, hand), only, judging))
+    return Comparison(chosen, _compared(subjects(target, golden, hand), only, asked))
 
 
 def _standard(name: str | None, own: Tolerances, also: Any, is_dump: bool) -> Standard:
@@ -98,12 +98,12 @@ def _refuse_one_baseline(standard: Standard, also: Any, is_dump: bool) -> None:
         raise invalid(f"{TWO_BASELINES} needs a third party's dump beside the target's: name it with also.", "also")
 
 
-def _compared(found: Iterator[Subject], only: Sequence[str] | None, judging: Judging) -> list[OutputReport]:
+def _compared(found: Iterator[Subject], only: Sequence[str] | None, asked: Asked) -> list[OutputReport]:
     reports: list[OutputReport] = []
     for subject in found:
         try:
             with np.errstate(all="ignore"):  # a file may hold anything; a signalling NaN is a result, no warning
-                reports += _compare_subject(_narrowed(subject, only), judging)
+                reports += _compare_subject(_narrowed(subject, only), asked)
         except Exception as error:  # one case that breaks must not take the others with it
             if not subject.of_many:
                 raise
@@ -160,30 +160,20 @@ def _narrowed(subject: Subject, only: Sequence[str] | None) -> Subject:
     return replace(subject, targets={n: t for n, t in subject.targets.items() if {n, whole[n]} & wanted})
 
 
-class Judging(NamedTuple):
-    """How outputs are judged."""
-
-    standard: Standard
-    row: str | None
-    hints: bool
-    own: Tolerances
-    check_golden: bool
-
-
-def _compare_subject(subject: Subject, judging: Judging) -> list[OutputReport]:
+def _compare_subject(subject: Subject, asked: Asked) -> list[OutputReport]:
     """The outputs of a subject. What agrees with the golden that was given needs no reference: that costs more."""
     if subject.error is not None:
         return [_refused(subject, subject.error)]
-    if subject.goldens is not None and subject.case is not None and not judging.check_golden:
-        reports = _judged(subject, judging, {})
+    if subject.goldens is not None and subject.case is not None and not asked.check_golden:
+        reports = _judged(subject, asked, {})
         if all(r.measured is not None and r.status == PASS and r.sound for r in reports):
             return [*reports, *(_unasked(subject, name) for name in subject.unasked)]
-    reports = _judged(subject, judging, _expected(subject))
+    reports = _judged(subject, asked, _expected(subject))
     reports += [_unasked(subject, name) for name in subject.unasked]
     return [r for r in reports if r.why is not None or r.measured is not None]
 
 
-def _judged(subject: Subject, judging: Judging, expected: Mapping[str, Truth]) -> list[OutputReport]:
+def _judged(subject: Subject, asked: Asked, expected: Mapping[str, Truth]) -> list[OutputReport]:
     reports, pairs = [], {}
     for name, target in subject.targets.items():
         report = OutputReport(subject.name, name, SKIPPED, operator=subject.case.op.name if subject.case else None)
@@ -191,9 +181,8 @@ def _judged(subject: Subject, judging: Judging, expected: Mapping[str, Truth]) -
         pair = _pair(subject, name, target, expected, report)
         if pair is not None:
             pairs[name] = pair
-            standard = judging.own.applied(judging.standard, name)
-            judge_output(report, pair, standard, judging.row, subject.case)
-    if judging.hints and subject.case is not None and expected:
+            judge_output(report, pair, asked, subject.case)
+    if asked.hints and subject.case is not None and expected:
         explain_outputs(subject.case, reports, pairs)
     return reports
 

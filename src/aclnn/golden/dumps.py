@@ -15,8 +15,7 @@ from aclnn.base.status import AclnnError, ours, reason
 from aclnn.golden.judge.blocks import TargetPair
 from aclnn.golden.judge.expected import bound_case, expected, stored_as
 from aclnn.golden.judge.sound import Truth
-from aclnn.golden.judge.standards import Standard, Tolerances
-from aclnn.golden.outputs import explain_outputs, judge_output
+from aclnn.golden.outputs import NO, YES, Asked, explain_outputs, judge_output
 from aclnn.golden.read import containers
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.read.msprobe import convolution, elu, lstm, shared
@@ -27,21 +26,6 @@ from aclnn.golden.read.msprobe.dump import Dump, Recorded
 from aclnn.golden.result import ERROR, SKIPPED, OutputReport
 from aclnn.golden.texts import Text
 from aclnn.golden.why.hypotheses import stored
-
-AUTO, YES, NO = "auto", "yes", "no"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """How the calls of a dump are judged."""
-
-    standard: Standard
-    row: str | None = None
-    hints: bool = True
-    hf32: str = AUTO  # whether float32 may be computed in HF32: only if float32 does not explain it, always, never
-    attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of modules, by name
-    tolerances: Tolerances = field(default_factory=Tolerances)
-    narrow_sums: bool = False  # whether convolutions of 16 bits may store partial sums in 16 bits
 
 
 @dataclass
@@ -194,16 +178,12 @@ class Judge:
                 continue
             other = replace(report, notes=found.prepared.notes, places=(), slice=None)
             beside = replace(pair, truth=pair.truth._replace(exact=made.values))
-            self._judge_output(other, beside, found.case)
+            judge_output(other, beside, self.asked, found.case, _narrow_row(beside))
             if other.sound:
                 en = f"right as sums of {made.dtype}, added up {made.between.en}, not as sums of float32"
                 zh = f"按{made.dtype}{made.between.zh}累加正确，按float32累加不正确"
                 other.notes += (Text(en, zh),)
                 found.reports[n] = other
-
-    def _judge_output(self, report: OutputReport, pair: TargetPair, case: LoadedCase) -> None:
-        standard = self.asked.tolerances.applied(self.asked.standard, report.output)
-        judge_output(report, pair, standard, self.asked.row or _narrow_row(pair), case)
 
     def _measured(self, name: str, prepared: PreparedCall, changed: Mapping[str, Any]) -> _Measured:
         case = bound_case(ops.find(prepared.op), prepared, changed)
@@ -216,7 +196,7 @@ class Judge:
             else:
                 pair = _pair(output, target, truths)
                 found.pairs[output] = pair
-                self._judge_output(report, pair, case)
+                judge_output(report, pair, self.asked, case, _narrow_row(pair))
                 report.notes += prepared.notes
             if report.why is not None or report.measured is not None:
                 found.reports.append(report)

@@ -12,7 +12,7 @@ from itertools import groupby
 from aclnn.base.status import AclnnError
 from aclnn.golden.dumps import Judgement
 from aclnn.golden.read.msprobe.dump import Dump, Recorded
-from aclnn.golden.result import ERROR, FAIL, ORDERS, OutputReport
+from aclnn.golden.result import ORDERS, OutputReport
 
 
 def note_contents(dump: Dump, found: Sequence[Judgement], whole: bool) -> None:
@@ -20,7 +20,7 @@ def note_contents(dump: Dump, found: Sequence[Judgement], whole: bool) -> None:
     kinds = set()
     for judgement in found:
         for report in judgement.reports:
-            if is_wrong(report) and report.output in judgement.outputs:
+            if report.is_wrong and report.output in judgement.outputs:
                 recorded = judgement.outputs[report.output]
                 kinds.add((recorded.shape, recorded.dtype))
                 report.content = _digest(dump, recorded)
@@ -41,12 +41,8 @@ def link(reports: Sequence[OutputReport]) -> None:
             origin = next((wrong[digest] for digest in together[0].reads if digest in wrong), "")
             for report in together:
                 report.inherits = origin
-                if is_wrong(report) and report.content:
+                if report.is_wrong and report.content:
                     wrong[report.content] = report.case
-
-
-def is_wrong(report: OutputReport) -> bool:
-    return report.status in (FAIL, ERROR)
 
 
 def _digest(dump: Dump, recorded: Recorded) -> str:

@@ -95,9 +95,7 @@ def _report(told: dict[str, Any]) -> OutputReport:
         each = (tuple(float(told[f"{which}_{key}"]) for key in Errors._fields) for which in ("also", "ratio"))
         report.also = Beside(*(Errors(*numbers) for numbers in each))
     if told["elements"] != "":
-        report.rule = StandardRule(
-            str(told["standard"]), str(told["row"]), 0.0, 0.0, lambda s: (), str(told["tolerances"])
-        )
+        report.rule = StandardRule(str(told["standard"]), str(told["row"]), 0.0, 0.0, str(told["tolerances"]))
         report.measured = _measured(told, report.shape)
     return report
 

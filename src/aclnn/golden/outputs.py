@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from aclnn.contract.rule import say
 from aclnn.golden.judge.blocks import TargetPair
 from aclnn.golden.judge.metrics import Measured, measure
 from aclnn.golden.judge.slices import worst_slice
-from aclnn.golden.judge.standards import Standard
+from aclnn.golden.judge.standards import Standard, Tolerances
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.result import ERROR, FAIL, PASS, OutputReport, disagreement
 from aclnn.golden.texts import Text, many
@@ -21,20 +23,39 @@ from aclnn.golden.why.explain import Wrong, explain
 from aclnn.golden.why.hypotheses import computed_as
 from aclnn.golden.why.places import map_of, where
 
+AUTO, YES, NO = "auto", "yes", "no"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How outputs are judged."""
+
+    standard: Standard
+    row: str | None = None
+    hints: bool = True
+    tolerances: Tolerances = field(default_factory=Tolerances)
+    check_golden: bool = False
+    # Of dumps alone:
+    hf32: str = AUTO  # whether float32 may be computed in HF32: only if float32 does not explain it, always, never
+    attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of modules, by name
+    narrow_sums: bool = False  # whether convolutions of 16 bits may store partial sums in 16 bits
+
 
 def judge_output(
-    report: OutputReport, pair: TargetPair, standard: Standard, row: str | None, case: LoadedCase | None
+    report: OutputReport, pair: TargetPair, asked: Asked, case: LoadedCase | None, computed_in: str | None = None
 ) -> None:
+    """Fills a report; `computed_in` is the row of the type that a result had before it was widened."""
+    standard = asked.tolerances.applied(asked.standard, report.output)
     if case is not None:
         report.product, report.attributes = case.call.device.name, _attributes(case)
     places = map_of(case, report.output, pair.target.shape)
     report.dtype, report.shape, report.axes = pair.dtype.name, pair.target.shape, places.axes
     if "float" not in pair.dtype.name:
         raise invalid(f"{report.label} has dtype {pair.dtype}; only floating-point results are compared.")
-    report.rule = standard.rule(row or _natural_row(report, pair, case, standard))
+    report.rule = standard.rule(asked.row or computed_in or _natural_row(report, pair, case, standard))
     found = measure(pair, report.rule, [places.inner] if places.inner else [])
     report.measured = found
-    report.criteria = report.rule.criteria(found.summary())
+    report.criteria = report.rule.criteria(found)
     report.status = PASS if all(c.holds for c in report.criteria) else FAIL
     report.sound = _is_sound(found, pair)
     if found.misses:

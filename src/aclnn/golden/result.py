@@ -76,6 +76,10 @@ class OutputReport:
         return f"{self.case}: {self.output}" if self.output else self.case
 
     @property
+    def is_wrong(self) -> bool:
+        return self.status in (FAIL, ERROR)
+
+    @property
     def missing(self) -> bool:
         """Whether the output should be there and is not."""
         return self.status == FAIL and self.measured is None
@@ -204,7 +208,7 @@ class CallRow(NamedTuple):
 
     @property
     def is_wrong(self) -> bool:
-        return any(r.status in (FAIL, ERROR) for r in self.reports)
+        return any(r.is_wrong for r in self.reports)
 
     @property
     def is_judged(self) -> bool:
@@ -224,7 +228,7 @@ class DumpComparison(Comparison):
     shard: tuple[int, int] = WHOLE  # which part of how many
 
     def __post_init__(self) -> None:
-        wrong = {r.case for r in self.reports if r.status in (FAIL, ERROR)}
+        wrong = {r.case for r in self.reports if r.is_wrong}
         self.reports.sort(key=lambda r: (r.case not in wrong, r.order))
 
     def exit_code(self, strict: bool = False) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -9,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aclnn.base.status import invalid
-from aclnn.golden.dumps import Asked, Judge, Judgement
+from aclnn.golden.dumps import Judge, Judgement
 from aclnn.golden.inherits import link, note_contents
-from aclnn.golden.judge import standards
 from aclnn.golden.judge.baselines import beside
 from aclnn.golden.judge.metrics import Measured
-from aclnn.golden.judge.standards import TWO_BASELINES, Criterion, Summary
+from aclnn.golden.judge.standards import TWO_BASELINES
+from aclnn.golden.outputs import Asked
 from aclnn.golden.read.msprobe import dump as dumps
 from aclnn.golden.read.msprobe.calls import FORWARD, Unit, is_ours
 from aclnn.golden.read.msprobe.dump import Dump, Recorded
@@ -102,15 +103,8 @@ def _weight(unit: Unit) -> float:
     for part in (call.forward, call.backward):
         for listed in part.values() if isinstance(part, dict) else ():
             found = listed if isinstance(listed, list) else []
-            elements += sum(_size(r.shape) for r in found if isinstance(r, Recorded))
+            elements += sum(math.prod(r.shape) for r in found if isinstance(r, Recorded))
     return 1 + times * min(elements, 10**15) / _LARGE  # what an entry says may be beyond any number
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    count = 1
-    for n in shape:
-        count *= n
-    return count
 
 
 def _here(judge: Judge, chosen: Sequence[int]) -> Iterator[tuple[int, Judgement]]:
@@ -123,10 +117,8 @@ def _here(judge: Judge, chosen: Sequence[int]) -> Iterator[tuple[int, Judgement]
 def _in_processes(judge: Judge, chosen: Sequence[int], jobs: int) -> Iterator[tuple[int, Judgement]]:
     """The same in several processes, each on one thread; each reads dump.json itself."""
     context = multiprocessing.get_context("spawn")  # a fork would inherit the locks of running threads
-    asked = judge.asked
-    task = (judge.dump.folder, asked.standard.name, replace(asked, standard=None))  # type: ignore[arg-type]
     with ProcessPoolExecutor(jobs, context) as pool:
-        waiting = {pool.submit(_in_process, *task, i): i for i in chosen}
+        waiting = {pool.submit(_in_process, judge.dump.folder, judge.asked, i): i for i in chosen}
         try:
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
@@ -137,9 +129,9 @@ def _in_processes(judge: Judge, chosen: Sequence[int], jobs: int) -> Iterator[tu
 _JUDGES: dict[Path, Judge] = {}
 
 
-def _in_process(folder: Path, standard: str, asked: Asked, index: int) -> Judgement:
+def _in_process(folder: Path, asked: Asked, index: int) -> Judgement:
     if folder not in _JUDGES:
-        _JUDGES[folder] = Judge(dumps.load(folder, is_ours), replace(asked, standard=standards.find(standard)))
+        _JUDGES[folder] = Judge(dumps.load(folder, is_ours), asked)
     judge = _JUDGES[folder]
     with settings.threads(1), blas.one_thread():
         return light(judge.judge(judge.units[index]))
@@ -149,15 +141,9 @@ def light(judgement: Judgement) -> Judgement:
     """Without what only pictures of wrong outputs need: there may be thousands that are right."""
     for report in judgement.reports:
         found = report.measured
-        if report.rule is not None:
-            report.rule = replace(report.rule, criteria=_asked_already)
         if found is not None and not found.misses:
             found.strips, found.miss_strips, found.listed = [], [], []
     return judgement
-
-
-def _asked_already(summary: Summary) -> tuple[Criterion, ...]:
-    return ()
 
 
 # A third party's result beside the target's

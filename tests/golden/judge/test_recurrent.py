@@ -13,6 +13,7 @@ import pytest
 import aclnn
 from aclnn.base.dtype import BFLOAT16, FLOAT16, DType
 from aclnn.golden.judge.recurrent import FALSE_ALARM, STORED, Lstm
+from aclnn.golden.read.msprobe.arguments import Recurrence
 from tests.golden.dumping import DumpWriter
 
 Array = np.ndarray[Any, Any]
@@ -87,7 +88,7 @@ def spread(dtype: DType, seeds: int) -> dict[str, Array]:
         made = ByHand(seed, dtype)
         (y, c), (dx, bias) = made.forward(), made.backward()
         zero = np.zeros((1, BATCH, HIDDEN), np.float32)
-        exact = Lstm(made.x, zero, zero, made.params, 1, 1, None, dtype)
+        exact = Lstm(Recurrence(made.x, zero, zero, made.params, 1, 1, None, dtype))
         dx_exact, _, _, params = exact.gradients(made.dy, zero, zero)
         results = exact.results()
         pairs = {"output": (y, results["output"]), "cy": (c[None], results["cy"])}
@@ -126,7 +127,7 @@ def test_a_fault_just_above_is_found_and_one_just_below_is_not(
     made = ByHand(3, dtype)
     y, c = made.forward()
     zero = np.zeros((1, BATCH, HIDDEN), np.float32)
-    exact = Lstm(made.x, zero, zero, made.params, 1, 1, None, dtype).results()["output"]
+    exact = Lstm(Recurrence(made.x, zero, zero, made.params, 1, 1, None, dtype)).results()["output"]
     seen = float(np.sqrt(np.mean(((y - exact.value) / exact.error) ** 2)))
     where = (STEPS - 2, 5, 7)
     off = y.copy()

@@ -38,15 +38,14 @@ def _of_part(op: Op, part: PreparedCall) -> dict[str, Truth]:
 
 
 def _of_recurrence(op: Op, behind: Recurrence) -> dict[str, Truth]:
-    found = Lstm(
-        *(behind.x, behind.h0, behind.c0, behind.params),
-        *(behind.layers, behind.directions, behind.batch_sizes, behind.dtype),
-    )
+    lstm = Lstm(behind)
     if behind.dy is None or behind.dh is None or behind.dc is None:
-        return {name: _truth(op, name, value, behind.dtype) for name, value in found.results().items()}
-    dx, dh, dc, dparams = found.gradients(behind.dy, behind.dh, behind.dc)
-    named = {"dxOut": dx, "dhPrevOut": dh, "dcPrevOut": dc} | {f"dparamsOut[{i}]": p for i, p in enumerate(dparams)}
-    return {name: _truth(op, name, value, behind.dtype) for name, value in named.items()}
+        found = lstm.results()
+    else:
+        dx, dh, dc, dparams = lstm.gradients(behind.dy, behind.dh, behind.dc)
+        found = {"dxOut": dx, "dhPrevOut": dh, "dcPrevOut": dc}
+        found |= {f"dparamsOut[{i}]": one for i, one in enumerate(dparams)}
+    return {name: _truth(op, name, value, behind.dtype) for name, value in found.items()}
 
 
 def _truth(op: Op, name: str, found: Inexact, dtype: DType) -> Truth:

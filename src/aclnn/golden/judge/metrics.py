@@ -17,7 +17,7 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.golden.judge.blocks import Block, Miss, TargetPair, blocks
 from aclnn.golden.judge.sound import Box
-from aclnn.golden.judge.standards import SMALL, StandardRule, Summary
+from aclnn.golden.judge.standards import SMALL, StandardRule
 
 MOST_BINS = 4096  # indexes of one axis that are told apart; longer axes are binned
 MOST_LISTED = 1000  # misses that are listed one by one
@@ -91,12 +91,6 @@ class Measured:
             return math.inf
         golden = float(self.dots[2])
         return max(0.0, 0.5 * (math.log2(golden) - math.log2(self.squares))) if golden else 0.0
-
-    def summary(self) -> Summary:
-        return Summary(
-            *(self.count, self.in_tolerance, self.max_abs, self.mean_rel, self.max_rel),
-            *(self.cosine, self.same_bits, self.misses),
-        )
 
     def width(self, axis: int) -> int:
         """How many neighbouring indexes of an axis share one entry of its strips."""

@@ -19,12 +19,14 @@ often a right element may be called wrong: 1 in 10¹⁰ makes λ = √(⅔·ln(2
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from aclnn.base.dtype import FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
+from aclnn.golden.read.msprobe.arguments import Recurrence
 from aclnn.ops.lstm_cell import cell_states, sigmoid
 
 FALSE_ALARM = 1e-10  # the part of right elements that may be called wrong
@@ -39,6 +41,14 @@ class Inexact(NamedTuple):
 
     def at(self, index: int) -> Inexact:
         return Inexact(self.value[index], self.error[index])
+
+
+def _stacked(found: Iterable[Inexact]) -> Inexact:
+    return Inexact(*(np.stack(parts) for parts in zip(*found, strict=True)))
+
+
+def _side_by_side(found: Iterable[Inexact]) -> Inexact:
+    return Inexact(*(np.concatenate(parts, -1) for parts in zip(*found, strict=True)))
 
 
 def exactly(array: Array) -> Inexact:
@@ -95,24 +105,22 @@ class States(NamedTuple):
 class Lstm:
     """Both passes of an LSTM; index k is layer·directions + direction, arrays are time-major."""
 
-    def __init__(
-        self, x: Array, h0: Array, c0: Array, params: list[Array], layers: int, directions: int,
-        batch_sizes: Array | None, dtype: DType,
-    ):  # fmt: skip
-        steps, batch = x.shape[:2]
-        counts = np.full(steps, batch) if batch_sizes is None else batch_sizes
+    def __init__(self, of: Recurrence):
+        steps, batch = of.x.shape[:2]
+        counts = np.full(steps, batch) if of.batch_sizes is None else of.batch_sizes
         self.active = np.arange(batch)[:, None] < counts[:, None, None]
-        self.units, self.layers, self.directions = Units.of(dtype), layers, directions
-        self.x = self._masked(exactly(x))
-        self.h0, self.c0 = exactly(h0), exactly(c0)
-        each = len(params) // (layers * directions)
-        wide = [p.astype(np.float64) for p in params]
-        self.params = [wide[k * each : (k + 1) * each] for k in range(layers * directions)]
+        self.units, self.layers, self.directions = Units.of(of.dtype), of.layers, of.directions
+        self.x = self._masked(exactly(of.x))
+        self.h0, self.c0 = exactly(of.h0), exactly(of.c0)
+        count = self.layers * self.directions
+        each = len(of.params) // count
+        wide = [p.astype(np.float64) for p in of.params]
+        self.params = [wide[k * each : (k + 1) * each] for k in range(count)]
         self.states: list[States] = []
         self.inputs: list[Inexact] = []
         self.last: list[tuple[Inexact, Inexact]] = []
-        for k in range(layers * directions):
-            if k % directions == 0:
+        for k in range(count):
+            if k % self.directions == 0:
                 self.inputs.append(self.x if k == 0 else self.top())
             self._forward(k, self.inputs[-1])
 
@@ -121,8 +129,7 @@ class Lstm:
 
     def top(self) -> Inexact:
         """The hidden states of the last layer so far, its directions side by side."""
-        halves = [s.h for s in self.states[-self.directions :]]
-        return Inexact(*(np.concatenate(parts, -1) for parts in zip(*halves, strict=True)))
+        return _side_by_side(s.h for s in self.states[-self.directions :])
 
     def steps(self, k: int) -> range:
         forwards = range(len(self.active))
@@ -173,10 +180,7 @@ class Lstm:
 
     def results(self) -> dict[str, Inexact]:
         """output, hy, cy."""
-        hy, cy = (
-            Inexact(*(np.stack([getattr(state, part) for state in states]) for part in ("value", "error")))
-            for states in zip(*self.last, strict=True)
-        )
+        hy, cy = (_stacked(states) for states in zip(*self.last, strict=True))
         return {"output": self.top(), "hy": hy, "cy": cy}
 
     def gradients(self, dy: Array, dh: Array, dc: Array) -> tuple[Inexact, Inexact, Inexact, list[Inexact]]:
@@ -194,9 +198,7 @@ class Lstm:
                 below.append(self._masked(_matmul(gates, self.params[k][0], self.units)))
             total = np.sum([b.value for b in below], 0)
             grad = Inexact(total, self.units.one(_hypot(*(b.error for b in below)), np.abs(total)))
-        dhs, dcs = (
-            Inexact(*(np.stack([getattr(f[n], part) for f in first]) for part in ("value", "error"))) for n in (0, 1)
-        )
+        dhs, dcs = (_stacked(states) for states in zip(*first, strict=True))
         return grad, dhs, dcs, [p for one in dparams for p in one]
 
     def _against_time(self, k: int, dy: Inexact, dh: Inexact, dc: Inexact) -> tuple[Inexact, tuple[Inexact, Inexact]]:
@@ -231,8 +233,7 @@ class Lstm:
         ]
         rounded = [Inexact(p.value, few(p.error, np.abs(p.value))) for p in parts]
         passed = _product(total, f)
-        joined = Inexact(*(np.concatenate(part, -1) for part in zip(*rounded, strict=True)))
-        return joined, Inexact(passed.value, self.units.one(passed.error, np.abs(passed.value)))
+        return _side_by_side(rounded), Inexact(passed.value, self.units.one(passed.error, np.abs(passed.value)))
 
     def _before(self, k: int, states: Inexact, initial: Inexact) -> Inexact:
         """The state each step started from."""

@@ -10,32 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 from aclnn.base.status import invalid
 from aclnn.golden.texts import Text, number
 
+if TYPE_CHECKING:
+    from aclnn.golden.judge.metrics import Measured
+
 TWO_BASELINES = "two-baselines"
 SMALL = 1e-7  # relative errors are |a−g| / (|g| + SMALL)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What standards look at."""
-
-    count: int
-    in_tolerance: int
-    max_abs: float
-    mean_rel: float
-    max_rel: float
-    cosine: float
-    same_bits: int
-    misses: int = 0  # elements beyond what rounding can explain
-
-    @property
-    def share(self) -> float:
-        return self.in_tolerance / self.count if self.count else 1.0
 
 
 class Criterion(NamedTuple):
@@ -53,8 +39,11 @@ class StandardRule:
     row: str
     rtol: float
     atol: float
-    criteria: Callable[[Summary], tuple[Criterion, ...]]
     said: str = ""  # the numbers in force, as reports print them
+    asks: tuple[Callable[[Measured], Criterion], ...] = ()
+
+    def criteria(self, found: Measured) -> tuple[Criterion, ...]:
+        return tuple(ask(found) for ask in self.asks)
 
     @property
     def counts_bits(self) -> bool:
@@ -134,81 +123,83 @@ def find(name: str) -> Standard:
     return found
 
 
-def _share_at_least(summary: Summary, least: float) -> Criterion:
-    holds = 1000 * summary.in_tolerance >= round(1000 * least) * summary.count  # in integers: 99 of 100 is 99 %
-    have, need = f"{100 * summary.share:.4g} %", f"{100 * least:g} %"
+# What standards ask. Functions of this module with their limits bound, so that rules can go to other processes.
+
+
+def _share_at_least(least: float, found: Measured) -> Criterion:
+    holds = 1000 * found.in_tolerance >= round(1000 * least) * found.count  # in integers: 99 of 100 is 99 %
+    share = found.in_tolerance / found.count if found.count else 1.0
+    have, need = f"{100 * share:.4g} %", f"{100 * least:g} %"
     if have == need and not holds:
-        have = f"{summary.in_tolerance} / {summary.count}"
+        have = f"{found.in_tolerance} / {found.count}"
     return Criterion(holds, Text(f"in tolerance {have}, must be ≥ {need}", f"容差内占比{have}，要求≥{need}"))
 
 
-def _below(value: float, limit: float, en: str, zh: str) -> Criterion:
+def _below(name: str, limit: float, says: Text, found: Measured) -> Criterion:
+    value = getattr(found, name)
     have, need = number(value), number(limit)
-    return Criterion(value < limit, Text(f"{en} {have}, must be < {need}", f"{zh}{have}，要求<{need}"))
+    return Criterion(value < limit, Text(f"{says.en} {have}, must be < {need}", f"{says.zh}{have}，要求<{need}"))
+
+
+def _cosine_at_least(least: float, found: Measured) -> Criterion:
+    have = f"{found.cosine:.6f}"
+    text = Text(f"cosine similarity {have}, must be ≥ {least:g}", f"余弦相似度{have}，要求≥{least:g}")
+    return Criterion(found.cosine >= least, text)
+
+
+def _all_bits(found: Measured) -> Criterion:
+    have = f"{found.same_bits} / {found.count}"
+    text = Text(f"same bits in {have} elements, must be all", f"比特一致的元素{have}，要求全部一致")
+    return Criterion(found.same_bits == found.count, text)
+
+
+def _no_misses(found: Measured) -> Criterion:
+    have = f"{found.misses:,}"
+    return Criterion(not found.misses, Text(f"beyond rounding {have}, must be 0", f"超出舍入误差{have}个，要求为0"))
+
+
+# The rule that a standard makes of the numbers in a row
 
 
 def _mixed(row: str, numbers: tuple[float, ...]) -> StandardRule:
     rtol, atol, cap = numbers
-
-    def criteria(s: Summary) -> tuple[Criterion, ...]:
-        return _share_at_least(s, 0.99), _below(s.max_abs, cap, "max |a−g|", "最大绝对误差")
-
     said = f"rtol {number(rtol)}, atol {number(atol)}, cap {number(cap)}"
-    return StandardRule("mixed", row, rtol, atol, criteria, said)
+    capped = partial(_below, "max_abs", cap, Text("max |a−g|", "最大绝对误差"))
+    return StandardRule("mixed", row, rtol, atol, said, (partial(_share_at_least, 0.99), capped))
 
 
 def _mere_mare(row: str, numbers: tuple[float, ...]) -> StandardRule:
     (limit,) = numbers
-
-    def criteria(s: Summary) -> tuple[Criterion, ...]:
-        mean = _below(s.mean_rel, limit, "mean relative error", "平均相对误差")
-        return mean, _below(s.max_rel, 10 * limit, "max relative error", "最大相对误差")
-
-    return StandardRule("mere-mare", row, 10 * limit, 10 * limit * SMALL, criteria, f"T {number(limit)}")
+    mean = partial(_below, "mean_rel", limit, Text("mean relative error", "平均相对误差"))
+    largest = partial(_below, "max_rel", 10 * limit, Text("max relative error", "最大相对误差"))
+    return StandardRule("mere-mare", row, 10 * limit, 10 * limit * SMALL, f"T {number(limit)}", (mean, largest))
 
 
 def _thousandth(row: str, numbers: tuple[float, ...]) -> StandardRule:
     rtol, least = numbers
     said = f"rtol {number(rtol)}, share {100 * least:g} %"
-    return StandardRule("thousandth", row, rtol, 0.0, lambda s: (_share_at_least(s, least),), said)
+    return StandardRule("thousandth", row, rtol, 0.0, said, (partial(_share_at_least, least),))
 
 
 def _close(row: str, numbers: tuple[float, ...]) -> StandardRule:
     rtol, atol = numbers
     said = f"rtol {number(rtol)}, atol {number(atol)}"
-    return StandardRule("close", row, rtol, atol, lambda s: (_share_at_least(s, 1.0),), said)
+    return StandardRule("close", row, rtol, atol, said, (partial(_share_at_least, 1.0),))
 
 
 def _cosine(row: str, numbers: tuple[float, ...]) -> StandardRule:
     (least,) = numbers
-
-    def criteria(s: Summary) -> tuple[Criterion, ...]:
-        have = f"{s.cosine:.6f}"
-        text = Text(f"cosine similarity {have}, must be ≥ {least:g}", f"余弦相似度{have}，要求≥{least:g}")
-        return (Criterion(s.cosine >= least, text),)
-
-    return StandardRule("cosine", row, *_CLOSE, criteria, f"cosine {number(least)}")
+    return StandardRule("cosine", row, *_CLOSE, f"cosine {number(least)}", (partial(_cosine_at_least, least),))
 
 
 def _binary(row: str, numbers: tuple[float, ...]) -> StandardRule:
-    def criteria(s: Summary) -> tuple[Criterion, ...]:
-        have = f"{s.same_bits} / {s.count}"
-        text = Text(f"same bits in {have} elements, must be all", f"比特一致的元素{have}，要求全部一致")
-        return (Criterion(s.same_bits == s.count, text),)
-
-    return StandardRule("binary", row, 0.0, 0.0, criteria)
+    return StandardRule("binary", row, 0.0, 0.0, asks=(_all_bits,))
 
 
 def _sound(row: str, numbers: tuple[float, ...]) -> StandardRule:
     rtol, atol, computed, stored = numbers
     rounding = f" + {number(stored)}·|g|" if stored > computed else ""
-    said = f"(8 + √K)·{number(computed)}·Σ|terms|{rounding}"
-
-    def criteria(s: Summary) -> tuple[Criterion, ...]:
-        have = f"{s.misses:,}"
-        return (Criterion(not s.misses, Text(f"beyond rounding {have}, must be 0", f"超出舍入误差{have}个，要求为0")),)
-
-    return StandardRule("sound", row, rtol, atol, criteria, said)
+    return StandardRule("sound", row, rtol, atol, f"(8 + √K)·{number(computed)}·Σ|terms|{rounding}", (_no_misses,))
 
 
 def said_ratios(numbers: tuple[float, ...]) -> str:
@@ -217,7 +208,7 @@ def said_ratios(numbers: tuple[float, ...]) -> str:
 
 def _two_baselines(row: str, numbers: tuple[float, ...]) -> StandardRule:
     """What it asks is asked when the third party is known (baselines.py)."""
-    return StandardRule(TWO_BASELINES, row, *_CLOSE, lambda s: (), said_ratios(numbers))
+    return StandardRule(TWO_BASELINES, row, *_CLOSE, said_ratios(numbers))
 
 
 _CLOSE = (1e-5, 1e-8)
