@@ -16,7 +16,7 @@ from aclnn.golden.judge.blocks import Miss
 from aclnn.golden.judge.metrics import Measured
 from aclnn.golden.judge.slices import Slice
 from aclnn.golden.judge.standards import TWO_BASELINES, Criterion, Standard, StandardRule
-from aclnn.golden.texts import Text, many, percent
+from aclnn.golden.texts import Text, many, number, percent
 from aclnn.golden.why.explain import Hint
 
 if TYPE_CHECKING:
@@ -275,6 +275,18 @@ def miss_sentence(report: OutputReport) -> Text | None:
     )
 
 
+def worst_sentence(report: OutputReport, digits: int = 9) -> Text | None:
+    """The worst element, and how far off it is."""
+    worst = report.measured.worst if report.measured else None
+    if worst is None:
+        return None
+    target, golden, ratio = f"{worst.target:.{digits}g}", f"{worst.golden:.{digits}g}", number(worst.ratio)
+    return Text(
+        f"worst at {list(worst.index)}: target {target}, golden {golden}, {ratio} times the allowed error",
+        f"最差元素{list(worst.index)}：待测{target}，标杆{golden}，误差为允许值的{ratio}倍",
+    )
+
+
 def broken_criterion(report: OutputReport) -> Text | None:
     """The first thing that a standard asks and an output does not have."""
     return next((c.text for c in report.criteria if not c.holds), None)
@@ -298,7 +310,7 @@ def disagreement(report: OutputReport) -> Text | None:
 def _fails_though_sound(found: Measured, rule: StandardRule, report: OutputReport) -> Text:
     outside = found.count - found.in_tolerance
     if not outside:
-        broken = next(c.text for c in report.criteria if not c.holds)
+        broken = broken_criterion(report) or Text("", "")
         return Text(
             f"fails {rule.standard}: {broken.en}; every element is within rounding",
             f"{rule.standard}判定不通过：{broken.zh}；但每个元素都在舍入误差之内",

@@ -19,6 +19,7 @@ from aclnn.golden.result import (
     OutputReport,
     broken_criterion,
     miss_sentence,
+    worst_sentence,
 )
 from aclnn.golden.texts import Text, number
 
@@ -126,10 +127,12 @@ def lines(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
 
 def _by_operator(found: DumpComparison, lang: str) -> Iterator[Styled]:
     yield Styled("\nby operator:" if lang == "en" else "\n按算子统计：", "bold")
-    for row in operators(found):
-        en = f"{row.right:,} right, {row.wrong:,} wrong, {row.open:,} not judged; worst err/allowed {number(row.worst)}"
-        zh = f"正确{row.right:,}，错误{row.wrong:,}，未判断{row.open:,}；最大误差/允许{number(row.worst)}"
-        yield Styled(f"  {row.name}: {en}" if lang == "en" else f"  {row.name}：{zh}")
+    for name, right, wrong, open_, worst in operators(found):
+        said = Text(
+            f"  {name}: {right:,} right, {wrong:,} wrong, {open_:,} not judged; worst err/allowed {number(worst)}",
+            f"  {name}：正确{right:,}，错误{wrong:,}，未判断{open_:,}；最大误差/允许{number(worst)}",
+        )
+        yield Styled(said.say(lang))
 
 
 def _first(call: CallRow, lang: str) -> Iterator[Styled]:
@@ -157,8 +160,8 @@ def _table(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
     if len(calls) > ROWS:
         rest = len(calls) - ROWS
         wrong = sum(c.is_wrong for c in calls[ROWS:])
-        en, zh = f"… and {rest:,} more calls, {wrong:,} of them wrong", f"……另有{rest:,}次调用，其中{wrong:,}次错误"
-        yield Styled(zh if lang == "zh" else en)
+        more = Text(f"… and {rest:,} more calls, {wrong:,} of them wrong", f"……另有{rest:,}次调用，其中{wrong:,}次错误")
+        yield Styled(more.say(lang))
 
 
 def _cells(call: CallRow, lang: str, beside: bool) -> tuple[str | Styled, ...]:
@@ -198,18 +201,11 @@ def _output(report: OutputReport, lang: str) -> Iterator[Styled]:
         yield Styled(f"  {report.output} {shape}: {plain}".replace(" :", ":"))
         return
     yield Styled(f"  {report.output} {shape}: {said.say(lang)}")
-    worst = report.measured.worst if report.measured else None
-    if worst is not None:
-        digits = 5 if "16" in report.dtype else 9
-        target, golden, ratio = f"{worst.target:.{digits}g}", f"{worst.golden:.{digits}g}", number(worst.ratio)
-        en = f"worst at {list(worst.index)}: target {target}, golden {golden}, {ratio} times the allowed error"
-        zh = f"最差元素{list(worst.index)}：待测{target}，标杆{golden}，误差为允许值的{ratio}倍"
-        yield Styled(f"    {zh if lang == 'zh' else en}")
-    if report.also is not None:
-        broken = (c.text.say(lang) for c in report.also.criteria if not c.holds and c.text != said)
-        yield from (Styled(f"    {text}") for text in broken)
-    for note in report.notes:
-        yield Styled(f"    {note.say(lang)}")
+    worst = worst_sentence(report, digits=5 if "16" in report.dtype else 9)
+    beside = report.also.criteria if report.also else ()
+    broken = (c.text for c in beside if not c.holds and c.text != said)
+    for text in (*((worst,) if worst else ()), *broken, *report.notes):
+        yield Styled(f"    {text.say(lang)}")
     for hint in report.hints:
         yield Styled.from_markup(f"    [bold]{escape(hint.says.say(lang))}[/]")
         yield Styled(f"      {hint.proof.say(lang)}")

@@ -12,6 +12,7 @@ from aclnn.golden.result import FAIL, PASS, OutputReport
 from aclnn.golden.texts import Text, number, percent
 
 SOUND = {True: Text("yes", "是"), False: Text("no", "否"), None: Text("not known", "未知")}
+HEAD = (Text("case", "用例"), Text("output", "输出"), Text("verdict", "判定"), Text("sound", "可信"))
 TERMINAL, PAGE = "terminal", "page"
 
 

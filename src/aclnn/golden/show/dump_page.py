@@ -7,6 +7,7 @@ from html import escape
 
 from aclnn.golden.result import CallRow, DumpComparison, OutputReport
 from aclnn.golden.show import calls
+from aclnn.golden.show.html import badge, both, row
 from aclnn.golden.texts import Text, number
 
 CARDS = 50  # wrong calls with pictures; the table has all of them
@@ -30,20 +31,19 @@ _SUMMARY = (
 )
 _STATES = (("", Text("all", "全部")), ("fail", calls.WRONG), ("pass", calls.RIGHT), ("skipped", calls.OPEN))
 
-Both = Callable[[Text], str]
 Section = Callable[[OutputReport], str]
 
 
-def parts(found: DumpComparison, both: Both, section: Section) -> dict[str, str]:
+def parts(found: DumpComparison, section: Section) -> dict[str, str]:
     """What fills the template."""
-    table = _first(found, both) + _operators(found, both) + _search() + _calls(found, both)
-    cards = "".join(_card(call, both, section) for call in found.wrong[:CARDS])
+    table = _first(found) + _operators(found) + _search() + _calls(found)
+    cards = "".join(_card(call, section) for call in found.wrong[:CARDS])
     more = len(found.wrong) - CARDS
     rest = Text(f"{more} more wrong calls are in the table only.", f"另有{more}次错误的调用仅列于表中。")
-    return {"table": table, "sections": cards + _unjudged(found, both), "rest": both(rest) if more > 0 else ""}
+    return {"table": table, "sections": cards + _unjudged(found), "rest": both(rest) if more > 0 else ""}
 
 
-def _first(found: DumpComparison, both: Both) -> str:
+def _first(found: DumpComparison) -> str:
     third = f"<br>{both(calls.beside_a_third_party(found))}" if found.beside else ""
     said = f"<p>{both(calls.summary(found))}{third}</p>"
     if not found.wrong:
@@ -53,14 +53,13 @@ def _first(found: DumpComparison, both: Both) -> str:
     return f'{said}<p class="first"><b>{both(Text("first wrong:", "最先出错："))} {escape(first.case)}</b>{where}</p>'
 
 
-def _operators(found: DumpComparison, both: Both) -> str:
-    head = "".join(f"<th>{both(name)}</th>" for name in _SUMMARY)
+def _operators(found: DumpComparison) -> str:
     rows = "".join(
-        f"<tr><td>{escape(o.name)}</td><td>{o.right:,}</td><td>{o.wrong:,}</td><td>{o.open:,}</td>"
-        f"<td>{number(o.worst)}</td></tr>"
-        for o in calls.operators(found)
+        row([escape(name), f"{right:,}", f"{wrong:,}", f"{open_:,}", number(worst)])
+        for name, right, wrong, open_, worst in calls.operators(found)
     )
-    return f'<table class="operators"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    head = row(map(both, _SUMMARY), tag="th")
+    return f'<table class="operators"><thead>{head}</thead><tbody>{rows}</tbody></table>'
 
 
 def _search() -> str:
@@ -73,25 +72,25 @@ def _search() -> str:
     )
 
 
-def _calls(found: DumpComparison, both: Both) -> str:
+def _calls(found: DumpComparison) -> str:
     beside = bool(found.beside)
     shown = {key: name for key, name in _HEAD.items() if beside or key != "third"}
     head = "".join(f'<th class="{key}">{both(name)}</th>' for key, name in shown.items())
-    rows = "".join(_row(call, both, beside) for call in found.calls)
+    rows = "".join(_row(call, beside) for call in found.calls)
     return f'<table class="calls"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _row(call: CallRow, both: Both, beside: bool) -> str:
+def _row(call: CallRow, beside: bool) -> str:
     worst, first = call.worst, call.first
     state = "fail" if call.is_wrong else "pass" if call.is_judged else "skipped"
     ratio = number(worst.measured.worst.ratio) if worst.measured and worst.measured.worst else "-"
     shapes = ", ".join(f"{r.output} {list(r.shape)}" for r in call.reports if r.measured)
-    badge = f'<b class="badge {state}">{both(calls.verdict(call))}</b>'
+    verdict = badge(state, calls.verdict(call))
     third = f"<td>{both(calls.baselines_cell(call))}</td>" if beside else ""
     told = f'<td class="told">{both(calls.told(call))}</td>'
     cells = [first.line.rpartition("/")[2], worst.dtype, first.operator or first.kind]
     plain = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    named = f"<td>{_breakable(call.name)}</td><td>{badge}</td><td>{ratio}</td>"
+    named = f"<td>{_breakable(call.name)}</td><td>{verdict}</td><td>{ratio}</td>"
     return f'<tr data-state="{state}">{named}{third}{told}{plain}<td class="told">{escape(shapes)}</td></tr>'
 
 
@@ -100,7 +99,7 @@ def _breakable(name: str) -> str:
     return escape(name).replace(".", ".<wbr>")
 
 
-def _card(call: CallRow, both: Both, section: Section) -> str:
+def _card(call: CallRow, section: Section) -> str:
     first = call.first
     where = f"<p><code>{escape(first.line)}</code><br><code>{escape(first.code_line)}</code></p>" if first.line else ""
     inherits = f"<p>{both(calls.inherited(first))}</p>" if first.inherits else ""
@@ -108,7 +107,7 @@ def _card(call: CallRow, both: Both, section: Section) -> str:
     return f"<section><h2>{_breakable(call.name)}</h2>{where}{inherits}{outputs}</section>"
 
 
-def _unjudged(found: DumpComparison, both: Both) -> str:
+def _unjudged(found: DumpComparison) -> str:
     listed = calls.reasons(found)
     if not listed:
         return ""
@@ -116,4 +115,4 @@ def _unjudged(found: DumpComparison, both: Both) -> str:
         f"<li>{both(why)}<br><small>{escape(', '.join(names[:20]))}{' …' if len(names) > 20 else ''}</small></li>"
         for why, names in listed
     )
-    return f"<h2>{both(Text('not judged', '未判断'))}</h2><ul>{items}</ul>"
+    return f"<h2>{both(calls.OPEN)}</h2><ul>{items}</ul>"

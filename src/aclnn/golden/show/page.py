@@ -11,17 +11,17 @@ from string import Template
 import numpy as np
 
 from aclnn._version import __version__
-from aclnn.golden.result import FAIL, PASS, STATUS, Comparison, DumpComparison, OutputReport, miss_sentence
+from aclnn.golden.result import FAIL, PASS, SKIPPED, STATUS, Comparison, DumpComparison, OutputReport, miss_sentence
 from aclnn.golden.show import dump_page, pictures
-from aclnn.golden.show.columns import PAGE, SOUND
+from aclnn.golden.show.columns import HEAD, PAGE, SOUND
 from aclnn.golden.show.columns import shown as columns
+from aclnn.golden.show.html import badge, both, bullets, row
 from aclnn.golden.show.terminal import next_step
 from aclnn.golden.texts import Text, number
 
 _SHOWN = 50  # outputs with pictures; the table has all of them
 _LISTED = 10  # misses listed for each
 
-_HEAD = (Text("case", "用例"), Text("output", "输出"), Text("verdict", "判定"), Text("sound", "可信"))
 _STRIPS = Text(
     "by axis: the worst error at each index; bars: how many elements there are beyond rounding",
     "各轴：每个位置的最大误差；柱：该位置超出舍入误差的元素个数",
@@ -30,14 +30,15 @@ _STRIPS = Text(
 
 def render(found: Comparison, lang: str = "en") -> str:
     if isinstance(found, DumpComparison):
-        return _filled(found, lang, **dump_page.parts(found, both, section))
+        return _filled(found, lang, **dump_page.parts(found, section))
     shown = [r for r in found.reports if r.measured is not None or r.why is not None][:_SHOWN]
+    rest = len(found.reports) - len(shown)
     return _filled(
         found,
         lang,
         table=_table(found),
         sections="".join(section(r) for r in shown),
-        rest=both(_rest(len(found.reports) - len(shown))),
+        rest=both(Text(f"{rest} more outputs are in the table only.", f"另有{rest}个输出仅列于表中。")) if rest else "",
     )
 
 
@@ -46,8 +47,8 @@ def _filled(found: Comparison, lang: str, **parts: str) -> str:
     verdict = PASS if found.passed else FAIL
     return template.substitute(
         lang="zh" if lang == "zh" else "en",
-        verdict=_badge("verdict", verdict, STATUS[verdict]),
-        sound=_badge("sound", {True: "pass", False: "fail", None: "skipped"}[found.sound], SOUND[found.sound]),
+        verdict=badge(verdict, STATUS[verdict], "verdict"),
+        sound=badge({True: PASS, False: FAIL, None: SKIPPED}[found.sound], SOUND[found.sound], "sound"),
         standard=both(_standard(found)),
         legend=pictures.legend(),
         width="1500px" if isinstance(found, DumpComparison) else "1180px",
@@ -62,16 +63,6 @@ def _made_with() -> str:
     return f"aclnn-cpu {__version__}, {python}, {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}"
 
 
-def both(text: Text) -> str:
-    if text.en == text.zh:
-        return escape(text.en)
-    return f'<span class="en" lang="en">{escape(text.en)}</span><span class="zh" lang="zh">{escape(text.zh)}</span>'
-
-
-def _badge(identity: str, kind: str, text: Text) -> str:
-    return f'<b id="{identity}" class="badge {kind}">{both(text)}</b>'
-
-
 def _standard(found: Comparison) -> Text:
     s = found.standard
     numbers = "".join(f" {row}: {said}." for row, said in found.in_force)
@@ -81,58 +72,44 @@ def _standard(found: Comparison) -> Text:
     )
 
 
-def _rest(count: int) -> Text:
-    return (
-        Text(f"{count} more outputs are in the table only.", f"另有{count}个输出仅列于表中。")
-        if count
-        else Text("", "")
-    )
-
-
 def _table(found: Comparison) -> str:
-    names = (*_HEAD, *(metric.head for metric in columns(PAGE)))
-    head = "".join(f"<th>{both(name)}</th>" for name in names)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(_row(r) for r in found.reports)}</tbody></table>"
+    head = row((both(name) for name in (*HEAD, *(metric.head for metric in columns(PAGE)))), tag="th")
+    return f"<table><thead>{head}</thead><tbody>{''.join(_row(r) for r in found.reports)}</tbody></table>"
 
 
 def _row(report: OutputReport) -> str:
     found = report.measured
-    badge = f'<b class="badge {report.status}">{both(STATUS[report.status])}</b>'
-    cells = [escape(report.case), escape(report.output), badge]
+    cells = [escape(report.case), escape(report.output), badge(report.status, STATUS[report.status])]
     if found is None:
         why = both(report.why) if report.why else ""
-        return f'<tr>{"".join(f"<td>{c}</td>" for c in cells)}<td colspan="{1 + len(columns(PAGE))}">{why}</td></tr>'
+        return row(cells, f'<td colspan="{1 + len(columns(PAGE))}">{why}</td>')
     numbers = (metric.cell(found) for metric in columns(PAGE))
     cells += [both(SOUND[report.sound]), *(both(n) if isinstance(n, Text) else n for n in numbers)]
-    return f"<tr>{''.join(f'<td>{c}</td>' for c in cells)}</tr>"
+    return row(cells)
 
 
 def section(report: OutputReport) -> str:
     found = report.measured
     opened = " open" if report.status != PASS or report.sound is not True else ""
     title = f"{escape(report.label)} <small>{escape(report.dtype)} {escape(str(list(report.shape)))}</small>"
-    badge = f'<b class="badge {report.status}">{both(STATUS[report.status])}</b>'
+    verdict = badge(report.status, STATUS[report.status])
     parts = [_call(report), f"<p>{both(report.why)}</p>" if report.why else ""]
     asked = dict.fromkeys((*report.criteria, *(report.also.criteria if report.also else ())))
-    parts.append(_list("criteria", [f"{'✓' if c.holds else '✗'} {both(c.text)}" for c in asked]))
+    parts.append(bullets("criteria", [f"{'✓' if c.holds else '✗'} {both(c.text)}" for c in asked]))
     said = miss_sentence(report)
-    parts.append(_list("places", [] if said is None else [both(said)]))
-    parts.append(_list("notes", [both(n) for n in report.notes]))
+    parts.append(bullets("places", [] if said is None else [both(said)]))
+    parts.append(bullets("notes", [both(n) for n in report.notes]))
     for hint in report.hints:
         parts.append(f'<p class="hint"><b>{both(hint.says)}</b><br>{both(hint.proof)}</p>')
     if found is not None and found.count:
         parts += [_specials(report), _pictures(report), _misses(report)]
-    return f'<details class="output"{opened}><summary>{badge} {title}</summary>{"".join(parts)}</details>'
+    return f'<details class="output"{opened}><summary>{verdict} {title}</summary>{"".join(parts)}</details>'
 
 
 def _call(report: OutputReport) -> str:
     """Which call it was an output of."""
     said = " · ".join(part for part in (report.operator, report.product, report.attributes) if part)
     return f'<p class="call">{escape(said)}</p>' if said else ""
-
-
-def _list(kind: str, items: list[str]) -> str:
-    return f'<ul class="{kind}">{"".join(f"<li>{item}</li>" for item in items)}</ul>' if items else ""
 
 
 def _specials(report: OutputReport) -> str:
@@ -171,13 +148,10 @@ def _misses(report: OutputReport) -> str:
         Text("golden", "标杆"),
         Text("error / allowed", "误差/允许"),
     )
-    head = "".join(f"<th>{both(n)}</th>" for n in names)
-    rows = "".join(
-        f"<tr><td>{list(m.index)}</td><td>{m.target!r}</td><td>{m.golden!r}</td><td>{number(m.ratio)}</td></tr>"
-        for m in found.listed[:_LISTED]
-    )
+    shown = found.listed[:_LISTED]
+    rows = "".join(row([str(list(m.index)), repr(m.target), repr(m.golden), number(m.ratio)]) for m in shown)
     caption = Text(
-        f"{min(_LISTED, len(found.listed))} worst of {found.misses:,} elements beyond rounding",
-        f"{found.misses:,}个超出舍入误差的元素中最差的{min(_LISTED, len(found.listed))}个",
+        f"{len(shown)} worst of {found.misses:,} elements beyond rounding",
+        f"{found.misses:,}个超出舍入误差的元素中最差的{len(shown)}个",
     )
-    return f'<table class="misses"><caption>{both(caption)}</caption><tr>{head}</tr>{rows}</table>'
+    return f'<table class="misses"><caption>{both(caption)}</caption>{row(map(both, names), tag="th")}{rows}</table>'

@@ -18,14 +18,16 @@ from aclnn.golden.result import (
     DumpComparison,
     OutputReport,
     miss_sentence,
+    worst_sentence,
 )
 from aclnn.golden.show import calls
-from aclnn.golden.show.columns import SOUND, TERMINAL, shown
-from aclnn.golden.texts import Text, many, number
+from aclnn.golden.show.columns import HEAD, SOUND, TERMINAL, shown
+from aclnn.golden.texts import Text, many
 
 WIDTH = 100  # of what `print` shows, and a log
 _ROWS = 40  # outputs in the table
 _SHOWN = 12  # outputs that are described in full
+_SOUND_COLOURS = {True: "green", False: "red", None: "none"}
 _COLOURS = {PASS: "green", FAIL: "red", ERROR: "red", SKIPPED: "yellow"}
 
 
@@ -58,37 +60,27 @@ def _parts(found: Comparison, lang: str, width: int) -> list[Styled]:
 
 
 def _heading(found: Comparison, lang: str) -> Styled:
-    verdict, sound = _answers(found, lang)
-    standard = found.standard
-    first = (
-        f"判定（{standard.name}）：{verdict}    可信：{sound}"
-        if lang == "zh"
-        else f"verdict ({standard.name}): {verdict}    sound: {sound}"
+    standard, status = found.standard, PASS if found.passed else FAIL
+    verdict = f"[{_COLOURS[status]}]{STATUS[status].say(lang).upper()}[/]"
+    sound = f"[{_SOUND_COLOURS[found.sound]}]{SOUND[found.sound].say(lang)}[/]"
+    first = Text(
+        f"verdict ({standard.name}): {verdict}    sound: {sound}",
+        f"判定（{standard.name}）：{verdict}    可信：{sound}",
     )
-    lines = [first, standard.asks.say(lang), *(f"{row}: {said}" for row, said in found.in_force)]
+    lines = [first.say(lang), standard.asks.say(lang), *(f"{row}: {said}" for row, said in found.in_force)]
     return Styled.from_markup("\n".join(lines))
-
-
-def _answers(found: Comparison, lang: str) -> tuple[str, str]:
-    words = {"en": ("PASS", "FAIL", "yes", "no", "not known"), "zh": ("通过", "不通过", "是", "否", "未知")}[lang]
-    verdict = f"[green]{words[0]}[/]" if found.passed else f"[red]{words[1]}[/]"
-    sound = {True: f"[green]{words[2]}[/]", False: f"[red]{words[3]}[/]", None: words[4]}[found.sound]
-    return verdict, sound
-
-
-_HEAD = (Text("case", "用例"), Text("output", "输出"), Text("verdict", "判定"), Text("sound", "可信"))
 
 
 def _table(found: Comparison, lang: str, width: int) -> list[Styled]:
     """One line per output; the case stands before it if there are several."""
     rows = found.reports[:_ROWS]
     first = 0 if len({r.case for r in found.reports}) > 1 else 1
-    heads = [t.say(lang) for t in (*_HEAD, *(metric.head for metric in shown(TERMINAL)))]
+    heads = [t.say(lang) for t in (*HEAD, *(metric.head for metric in shown(TERMINAL)))]
     cells: list[list[str | Styled]] = []
     for r in rows:
         verdict = Styled(STATUS[r.status].say(lang), _COLOURS[r.status])
         cells.append([r.case, r.output or ("-" if first == 0 else r.case), verdict, *_numbers(r, lang)])
-    numbers = range(len(_HEAD) - first, len(heads) - first)
+    numbers = range(len(HEAD) - first, len(heads) - first)
     return table(heads[first:], [row[first:] for row in cells], width, numbers)
 
 
@@ -128,14 +120,8 @@ def _details(report: OutputReport, lang: str) -> list[str]:
 
 
 def _misses(report: OutputReport, lang: str) -> list[str]:
-    said, found = miss_sentence(report), report.measured
-    if said is None or found is None or found.worst is None:
-        return []
-    worst = found.worst
-    target, golden, ratio = f"{worst.target:.9g}", f"{worst.golden:.9g}", number(worst.ratio)
-    en = f"worst at {list(worst.index)}: target {target}, golden {golden}, {ratio} times the allowed error"
-    zh = f"最差元素{list(worst.index)}：待测{target}，标杆{golden}，误差为允许值的{ratio}倍"
-    return [said.say(lang), zh if lang == "zh" else en]
+    said, worst = miss_sentence(report), worst_sentence(report)
+    return [] if said is None or worst is None else [said.say(lang), worst.say(lang)]
 
 
 def _specials(report: OutputReport, lang: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -24,18 +24,31 @@ _WAYS = (
 def without_bias(case: LoadedCase) -> Iterator[Recomputed]:
     directions = 1 + case.call["bidirectional"] if case.call["hasBias"] else 0
     for direction in range(directions):
-        words = {"direction": _DIRECTIONS[direction]}
-        yield Recomputed(partial(_without_bias, direction), partial(_without_grad_bias, direction), words=words)
+        gone = partial(_no_bias, direction)
+        yield Recomputed(partial(_read, gone), partial(_written, gone), words={"direction": _DIRECTIONS[direction]})
 
 
 def transposed(case: LoadedCase) -> Iterator[Recomputed]:
     for chosen, what in _MATRICES:
         for read, written, done in _WAYS:
             yield Recomputed(
-                partial(_read_transposed, chosen) if read else as_given,
-                partial(_written_transposed, chosen) if written else as_computed,
+                partial(_read, partial(_taken_transposed, chosen)) if read else as_given,
+                partial(_written, partial(_made_transposed, chosen)) if written else as_computed,
                 words={"what": what, "done": done, "whose": "or its gradient " if written else ""},
             )
+
+
+Change = Callable[[int, int, Array], Array]  # of a parameter: its direction, which it is of its direction's, its values
+
+
+def _read(change: Change, case: LoadedCase, arguments: Arguments) -> Arguments:
+    changed = [change(*_parameter(case, i), values) for i, values in enumerate(arguments["params"])]
+    return {**arguments, "params": changed}
+
+
+def _written(change: Change, case: LoadedCase, output: str, values: Array) -> Array:
+    name, _, index = output.rstrip("]").partition("[")
+    return change(*_parameter(case, int(index)), values) if name == "dparamsOut" else values
 
 
 def _parameter(case: LoadedCase, index: int) -> tuple[int, int]:
@@ -45,35 +58,13 @@ def _parameter(case: LoadedCase, index: int) -> tuple[int, int]:
     return index // per_direction % directions, index % per_direction
 
 
-def _index(output: str) -> int | None:
-    return int(output[len("dparamsOut[") : -1]) if output.startswith("dparamsOut[") else None
-
-
-def _without_bias(direction: int, case: LoadedCase, arguments: Arguments) -> Arguments:
-    def one(index: int, value: Array) -> Array:
-        whose, which = _parameter(case, index)
-        return np.zeros_like(value) if whose == direction and which >= 2 else value
-
-    return {**arguments, "params": [one(i, v) for i, v in enumerate(arguments["params"])]}
-
-
-def _without_grad_bias(direction: int, case: LoadedCase, output: str, values: Array) -> Array:
-    index = _index(output)
-    if index is None:
-        return values
-    whose, which = _parameter(case, index)
+def _no_bias(direction: int, whose: int, which: int, values: Array) -> Array:
     return np.zeros_like(values) if whose == direction and which >= 2 else values
 
 
-def _read_transposed(chosen: tuple[int, ...], case: LoadedCase, arguments: Arguments) -> Arguments:
-    def one(index: int, value: Array) -> Array:
-        return value.reshape(value.shape[::-1]).T if _parameter(case, index)[1] in chosen else value
-
-    return {**arguments, "params": [one(i, v) for i, v in enumerate(arguments["params"])]}
+def _taken_transposed(chosen: tuple[int, ...], whose: int, which: int, values: Array) -> Array:
+    return values.reshape(values.shape[::-1]).T if which in chosen else values
 
 
-def _written_transposed(chosen: tuple[int, ...], case: LoadedCase, output: str, values: Array) -> Array:
-    index = _index(output)
-    if index is None or _parameter(case, index)[1] not in chosen:
-        return values
-    return np.reshape(values.T, values.shape)
+def _made_transposed(chosen: tuple[int, ...], whose: int, which: int, values: Array) -> Array:
+    return np.reshape(values.T, values.shape) if which in chosen else values
