@@ -40,6 +40,12 @@ class Hand:
     shape: tuple[int, ...] | None = None
     maps: Mapping[str, KernelMap] = field(default_factory=dict)
 
+    @property
+    def layout(self) -> dict[str, Any]:
+        """What bare bytes mean, as a case file says it."""
+        said = {"dtype": self.dtype and self.dtype.name, "shape": self.shape}
+        return {name: value for name, value in said.items() if value is not None}
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -218,8 +224,7 @@ def _described(contents: Contents, hand: Hand, path: Path) -> Description | None
     in_file = None if contents.case is None else casefile.describe(contents.case, path)
     layouts = dict(in_file.tensors) if in_file else {}
     if hand.dtype is not None:
-        bare = {"dtype": hand.dtype.name} | ({} if hand.shape is None else {"shape": hand.shape})
-        layouts |= {name: bare for name in contents.raw if name not in layouts}
+        layouts |= {name: hand.layout for name in contents.raw if name not in layouts}
     if hand.op:
         op = ops.find(hand.op)
         tensors = {n for a in op.tensors for n in (a.name, a.snake)}
@@ -269,15 +274,12 @@ def _seen(value: Any) -> Array:
 def _plain(name: str, contents: Contents, goldens: dict[str, Array] | None, hand: Hand, path: Path) -> Subject:
     if goldens is None:
         raise invalid(f"{path} does not say which operator it is of; name the operator, or give a golden.")
-    layout: dict[str, Any] = {} if hand.dtype is None else {"dtype": hand.dtype.name}
-    if hand.shape is not None:
-        layout["shape"] = hand.shape
     targets: dict[str, Array | None] = {}
     for key, array in contents.arrays.items():
         bare = key in contents.raw or array.dtype.kind in "uiV"
         if key in contents.raw and hand.dtype is None:
             raise invalid(f"{key}.bin has {array.size} bytes of no known dtype; give its dtype and shape.", key)
-        targets[key] = _seen(casefile.interpret(key, array, layout if bare else {}, path, array.size))
+        targets[key] = _seen(casefile.interpret(key, array, hand.layout if bare else {}, path, array.size))
     paired = _paired(targets, goldens, path)
     if len(paired) < len(goldens):  # the golden says what must be there
         present = {_dotted(key) for key in targets}

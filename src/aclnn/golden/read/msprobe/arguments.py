@@ -74,6 +74,10 @@ def tensor(value: Any, name: str) -> Recorded:
     return value
 
 
+def first(listed: Sequence[Any], name: str) -> Recorded:
+    return tensor(listed[0] if listed else None, name)
+
+
 def data(call: RecordedCall, recorded: Recorded, name: str) -> Array:
     """The data of a tensor; what is wrong with them is why the call is not judged."""
     try:

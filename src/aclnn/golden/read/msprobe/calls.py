@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from aclnn.golden.read.msprobe.dump import Dump, Place, Recorded
 from aclnn.golden.texts import Text
@@ -34,8 +34,32 @@ class Unjudged(Exception):  # noqa: N818 - it is no error, but an answer
         self.why = Text(en, zh)
 
 
+class Entry(NamedTuple):
+    """What the name of an entry says: the call it belongs to, and which part of it the entry is."""
+
+    call: str
+    kind: str
+    direction: str
+    is_module: bool
+    in_place: bool
+
+    @property
+    def module(self) -> str:
+        return self.call.rpartition(".")[0]
+
+
+def entry_of(name: str) -> Entry | None:
+    """None for what is no entry of ours."""
+    if found := FUNCTIONS.fullmatch(name):
+        return Entry(name.rpartition(".")[0], found["kind"], found["direction"], False, bool(found["inplace"]))
+    if found := MODULES.fullmatch(name):
+        call = f"{found['path']}.{found['kind']}.{found['number']}"
+        return Entry(call, found["kind"], found["direction"], True, False)
+    return None
+
+
 def is_ours(name: str) -> bool:
-    return bool(FUNCTIONS.fullmatch(name) or MODULES.fullmatch(name))
+    return entry_of(name) is not None
 
 
 @dataclass(frozen=True)
@@ -57,30 +81,31 @@ class RecordedCall:
 
     def arguments(self) -> tuple[list[Any], dict[str, Any]]:
         found = self._part(self.forward, FORWARD)
-        listed, named = found.get("input_args", []), found.get("input_kwargs", {})
-        return listed if isinstance(listed, list) else [listed], named if isinstance(named, dict) else {}
+        named = found.get("input_kwargs", {})
+        return _listed(found.get("input_args", [])), named if isinstance(named, dict) else {}
 
     def results(self) -> list[Any]:
-        found = self._part(self.forward, FORWARD).get("output")
-        return found if isinstance(found, list) else [found]
+        return _listed(self._part(self.forward, FORWARD).get("output"))
 
     def parameters(self) -> Mapping[str, Recorded]:
         found = self._part(self.forward, FORWARD).get("parameters", {})
         return {n: p for n, p in found.items() if isinstance(p, Recorded)} if isinstance(found, dict) else {}
 
     def grad_results(self) -> list[Any]:
-        found = self._part(self.backward, BACKWARD).get("input", [])
-        return found if isinstance(found, list) else [found]
+        return _listed(self._part(self.backward, BACKWARD).get("input", []))
 
     def grad_arguments(self) -> list[Any]:
-        found = self._part(self.backward, BACKWARD).get("output", [])
-        return found if isinstance(found, list) else [found]
+        return _listed(self._part(self.backward, BACKWARD).get("output", []))
 
     def _part(self, part: Mapping[str, Any] | None, direction: str) -> Mapping[str, Any]:
         if isinstance(part, dict):
             return part
         zh = {FORWARD: "正向", BACKWARD: "反向"}[direction]
         raise Unjudged(f"its {direction} is not in the dump", f"dump中没有它的{zh}")
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 @dataclass(frozen=True)
@@ -105,52 +130,36 @@ def units(dump: Dump) -> list[Unit]:
     """Everything there is to judge, in order of execution."""
     calls = {call.name: call for call in _calls(dump)}
     hidden = _seen_as_functions(dump, calls)
+    hidden_modules = {calls[name].module for name in hidden}
     found = []
-    for order, name in enumerate(dump.entries):
-        call, direction = _home(name)
-        if call in hidden or (direction == PARAMETERS and f"{call.rpartition('.')[0]}." in _stems(hidden)):
+    for order, (name, entry) in enumerate(_entries(dump)):
+        if entry.call in hidden or (entry.direction == PARAMETERS and entry.module in hidden_modules):
             continue
-        if direction == PARAMETERS:
-            module = call.rpartition(".")[0]
-            used = tuple(c for c in calls.values() if c.is_module and c.module == module and c.backward is not None)
-            first = used[0] if used else RecordedCall(dump, call, _kind(name), True, None, None)
-            found.append(Unit(name, direction, first, used, order))
+        if entry.direction == PARAMETERS:
+            of_module = (c for c in calls.values() if c.is_module and c.module == entry.module)
+            used = tuple(c for c in of_module if c.backward is not None)
+            first = used[0] if used else RecordedCall(dump, entry.call, entry.kind, True, None, None)
+            found.append(Unit(name, entry.direction, first, used, order))
         else:
-            found.append(Unit(name, direction, calls[call], (), order))
+            found.append(Unit(name, entry.direction, calls[entry.call], (), order))
     return found
 
 
-def _stems(names: set[str]) -> set[str]:
-    return {f"{name.rpartition('.')[0]}." for name in names}
-
-
-def _home(name: str) -> tuple[str, str]:
-    """The call that an entry belongs to, and which part of it the entry is."""
-    function = FUNCTIONS.fullmatch(name)
-    if function is not None:
-        return name.rpartition(".")[0], function["direction"]
-    module = MODULES.fullmatch(name)
-    assert module is not None
-    return f"{module['path']}.{module['kind']}.{module['number']}", module["direction"]
-
-
-def _kind(name: str) -> str:
-    found = FUNCTIONS.fullmatch(name) or MODULES.fullmatch(name)
-    assert found is not None
-    return found["kind"]
+def _entries(dump: Dump) -> Iterator[tuple[str, Entry]]:
+    for name in dump.entries:
+        entry = entry_of(name)
+        assert entry is not None  # no others are loaded
+        yield name, entry
 
 
 def _calls(dump: Dump) -> Iterator[RecordedCall]:
-    parts: dict[str, dict[str, Any]] = {}
-    for name, entry in dump.entries.items():
-        call, direction = _home(name)
-        if direction != PARAMETERS:
-            parts.setdefault(call, {"entry": name})[direction] = entry
-    for call, found in parts.items():
-        function = FUNCTIONS.fullmatch(found["entry"])
-        in_place = bool(function and function["inplace"])
+    parts: dict[str, tuple[Entry, dict[str, Any]]] = {}
+    for name, entry in _entries(dump):
+        if entry.direction != PARAMETERS:
+            parts.setdefault(entry.call, (entry, {}))[1][entry.direction] = dump.entries[name]
+    for call, (entry, found) in parts.items():
         both = found.get(FORWARD), found.get(BACKWARD)
-        yield RecordedCall(dump, call, _kind(found["entry"]), function is None, *both, in_place=in_place)
+        yield RecordedCall(dump, call, entry.kind, entry.is_module, *both, in_place=entry.in_place)
 
 
 def _seen_as_functions(dump: Dump, calls: Mapping[str, RecordedCall]) -> set[str]:

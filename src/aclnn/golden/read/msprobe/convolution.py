@@ -13,6 +13,7 @@ from aclnn.golden.read.msprobe.arguments import (
     bound,
     computed_in,
     data,
+    first,
     narrowed,
     result,
     rounded,
@@ -23,16 +24,8 @@ from aclnn.golden.read.msprobe.dump import Recorded
 from aclnn.golden.texts import Text
 
 _PLAIN = {"input": ..., "weight": ..., "bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
-_TRANSPOSED = {
-    "input": ...,
-    "weight": ...,
-    "bias": None,
-    "stride": 1,
-    "padding": 0,
-    "output_padding": 0,
-    "groups": 1,
-    "dilation": 1,
-}
+_TRANSPOSED = {"input": ..., "weight": ..., "bias": None, "stride": 1, "padding": 0}
+_TRANSPOSED |= {"output_padding": 0, "groups": 1, "dilation": 1}
 _TBC = {"input": ..., "weight": ..., "bias": ..., "pad": 0}
 _OUTPUTS = ("gradInput", "gradWeight", "gradBias")
 
@@ -44,8 +37,7 @@ class Geometry:
         self.call = call
         self.x, self.weight = tensor(given["input"], "input"), tensor(given["weight"], "weight")
         self.bias = given["bias"] if isinstance(given.get("bias"), Recorded) else None
-        results = call.results()
-        self.y = tensor(results[0] if results else None, "output")
+        self.y = first(call.results(), "output")
         self.transposed = "transpose" in call.kind.lower()
         self.axes = len(self.weight.shape) - 2
         self.unbatched = len(self.x.shape) == self.axes + 1
@@ -97,6 +89,16 @@ class Geometry:
     def kernel(self) -> Array:
         return rounded(data(self.call, self.weight, "weight"), self.dtype)
 
+    def gradient(self) -> Recorded:
+        return first(self.call.grad_results(), "gradOutput")
+
+    def of_backward(self, mask: tuple[bool, ...]) -> dict[str, Any]:
+        """The arguments of the operator for those gradients that the mask asks for."""
+        grad = self.batched(rounded(data(self.call, self.gradient(), "gradOutput"), self.dtype))
+        channels = self.weight.shape[1] * self.groups if self.transposed else self.weight.shape[0]
+        given = {"gradOutput": grad, "input": self.input(), "weight": self.kernel(), "biasSizes": (channels,)}
+        return {**given, **self.attributes(), "outputMask": mask}
+
 
 def of(call: RecordedCall, attributes: dict[str, Any]) -> Geometry:
     if not call.is_module:
@@ -137,10 +139,8 @@ def _forward(found: Geometry) -> PreparedCall:
 
 def backward(found: Geometry) -> PreparedCall:
     """The gradients of a call; of a module only that of its input stands here."""
-    call = found.call
-    grads = call.grad_results()
-    g = tensor(grads[0] if grads else None, "gradOutput")
-    if found.unbatched and not call.is_module:
+    g = found.gradient()
+    if found.unbatched and not found.call.is_module:
         raise Unjudged(
             "its input has no batch, and then the dump has the gradient of a copy",
             "其输入没有batch维，dump中是其副本的梯度",
@@ -149,10 +149,7 @@ def backward(found: Geometry) -> PreparedCall:
     made = PreparedCall("aclnnConvolutionBackward", {}, {}, inputs, notes=_autocast(found.dtype, inputs[1:]))
     values = _gradients(found, made)
     mask = tuple(values.get(name) is not None or name in made.absent for name in _OUTPUTS)
-    grad = found.batched(rounded(data(call, g, "gradOutput"), found.dtype))
-    channels = found.weight.shape[1] * found.groups if found.transposed else found.weight.shape[0]
-    made.given = {"gradOutput": grad, "input": found.input(), "weight": found.kernel(), "biasSizes": (channels,)}
-    made.given |= {**found.attributes(), "outputMask": mask}
+    made.given = found.of_backward(mask)
     made.targets = {name: narrowed(values.get(name), found.dtype, name) for name in _OUTPUTS}
     return made
 
@@ -166,10 +163,10 @@ def _gradients(found: Geometry, made: PreparedCall) -> dict[str, Array | None]:
         given = listed[i] if i < len(listed) else None
         if given is None and (argument is None or not argument.requires_grad):
             continue
-        value = (
-            found.batched(result(call, given, name, made)) if name == "gradInput" else result(call, given, name, made)
-        )
-        wanted = found.input().shape if name == "gradInput" else argument.shape if argument is not None else ()
+        value = result(call, given, name, made)
+        wanted = argument.shape if argument is not None else ()
+        if name == "gradInput":
+            value, wanted = found.batched(value), found.input().shape
         if value is not None and value.shape != wanted:
             shapes = f"{list(value.shape)} … {list(wanted)}"
             made.absent[name] = Text(f"its shape is not that of its argument ({shapes})", f"形状与参数不符（{shapes}）")
@@ -190,8 +187,7 @@ def _conv_tbc(unit: Unit) -> PreparedCall:
     call = unit.call
     given = bound(_TBC, call)
     tensors = {name: tensor(given[name], name) for name in ("input", "weight", "bias")}
-    results = call.results()
-    y = tensor(results[0] if results else None, "output")
+    y = first(call.results(), "output")
     dtype = computed_in(list(tensors.values()), y)
     x, weight, bias = (rounded(data(call, t, n), dtype) for n, t in tensors.items())
     attributes = {"pad": given["pad"], "cubeMathType": 0}
@@ -201,8 +197,7 @@ def _conv_tbc(unit: Unit) -> PreparedCall:
         )
         made.targets = {"output": narrowed(result(call, y, "output", made), dtype, "output")}
         return made
-    grads, listed = call.grad_results(), call.grad_arguments()
-    g = tensor(grads[0] if grads else None, "gradOutput")
+    g, listed = first(call.grad_results(), "gradOutput"), call.grad_arguments()
     made = PreparedCall("aclnnConvTbcBackward", {}, {}, (g, *tensors.values()))
     grad = rounded(data(call, g, "gradOutput"), dtype)
     made.given = {"self": grad, "input": x, "weight": weight, "bias": bias, **attributes}

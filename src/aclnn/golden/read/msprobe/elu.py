@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.base.geometry import Array
-from aclnn.golden.read.msprobe.arguments import PreparedCall, bound, data, result, tensor
+from aclnn.golden.read.msprobe.arguments import PreparedCall, bound, data, first, result, tensor
 from aclnn.golden.read.msprobe.calls import FORWARD, RecordedCall, Unit, Unjudged
 from aclnn.golden.read.msprobe.dump import Recorded
 from aclnn.golden.texts import Text
@@ -32,7 +32,7 @@ _COPY = Unjudged(
 def prepared(unit: Unit, attributes: dict[str, Any]) -> PreparedCall:
     call = unit.call
     given = _arguments(call, attributes)
-    x, y = tensor(given["input"], "input"), tensor(call.results()[0] if call.results() else None, "output")
+    x, y = tensor(given["input"], "input"), first(call.results(), "output")
     before, after = data(call, x, "input"), data(call, y, "output")
     in_place = bool(given.get("inplace") or call.in_place)
     overwritten = (in_place or call.is_module) and _same_bits(before, after)
@@ -50,8 +50,7 @@ def prepared(unit: Unit, attributes: dict[str, Any]) -> PreparedCall:
 def _backward(
     call: RecordedCall, scales: dict[str, float], source: Recorded, values: Array, is_result: bool
 ) -> PreparedCall:
-    grads, outputs = call.grad_results(), call.grad_arguments()
-    g = tensor(grads[0] if grads else None, "gradOutput")
+    g, outputs = first(call.grad_results(), "gradOutput"), call.grad_arguments()
     found = PreparedCall("aclnnEluBackward", {}, {}, (g, source))
     found.given = {"gradOutput": data(call, g, "gradOutput"), **scales, "isResult": is_result, "selfOrResult": values}
     found.targets = {"gradInput": result(call, outputs[0] if outputs else None, "gradInput", found)}

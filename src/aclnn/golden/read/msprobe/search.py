@@ -5,7 +5,7 @@ Sizes leave few candidates; each is tried on the first picture, and one is taken
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, product
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from aclnn import ops
 from aclnn.base.geometry import Array
-from aclnn.golden.read.msprobe.arguments import data, rounded, tensor
+from aclnn.golden.read.msprobe.arguments import data, first, rounded, tensor
 from aclnn.golden.read.msprobe.calls import RecordedCall, Unjudged
 from aclnn.golden.read.msprobe.dump import Recorded
 from aclnn.runtime.reference import evaluate, evaluate_sums
@@ -38,7 +38,7 @@ class SpatialAxis(NamedTuple):
 def attributes_of(call: RecordedCall, given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """What somebody said of the module, or what its forward shows."""
     x, weight = tensor(given["input"], "input"), tensor(given["weight"], "weight")
-    y = tensor(call.results()[0] if call.results() else None, "output")
+    y = first(call.results(), "output")
     axes, transposed = len(weight.shape) - 2, call.kind.startswith("ConvTranspose")
     if len(x.shape) not in (axes + 1, axes + 2) or len(x.shape) != len(y.shape):
         raise Unjudged("its tensors are not those of a convolution", "其张量与卷积不符")
@@ -48,7 +48,8 @@ def attributes_of(call: RecordedCall, given: Mapping[str, Any], said: Mapping[st
             {"output_padding": 0} if transposed else {}
         )
         return {**plain, **{n: _listed(v) for n, v in said.items() if n in plain}}
-    found = _shown(call, given, (x, weight, y), transposed, groups)
+    trial = _Trial(call, given, (x, weight, y), transposed, groups)
+    found = _shown(trial, zip(x.shape[-axes:], weight.shape[2:], y.shape[-axes:], strict=True))
     columns = dict(zip(_NAMES, map(list, zip(*found, strict=True)), strict=True))
     return {**{n: v for n, v in columns.items() if transposed or n != "output_padding"}, "groups": groups}
 
@@ -57,18 +58,9 @@ def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, (list, tuple)) else value
 
 
-def _shown(
-    call: RecordedCall,
-    given: Mapping[str, Any],
-    tensors: tuple[Recorded, Recorded, Recorded],
-    transposed: bool,
-    groups: int,
-) -> tuple[SpatialAxis, ...]:
-    x, weight, y = tensors
-    axes = len(weight.shape) - 2
-    sizes = zip(x.shape[-axes:], weight.shape[2:], y.shape[-axes:], strict=True)
-    per_axis = [list(_candidates(*one, transposed)) for one in sizes]
-    trial = _Trial(call, given, tensors, transposed, groups)
+def _shown(trial: _Trial, sizes: Iterable[tuple[int, int, int]]) -> tuple[SpatialAxis, ...]:
+    """The axes that alone reproduce a forward; of each the sizes of input, kernel and output are known."""
+    per_axis = [list(_candidates(*one, trial.transposed)) for one in sizes]
     shares = {axis: trial.share(axis) for axis in islice(_combined(per_axis), _MOST)}
     best = max(shares.values(), default=0.0)
     winners = [axis for axis, share in shares.items() if share == best]
@@ -120,14 +112,7 @@ Tensors = tuple[Recorded, Recorded, Recorded]  # input, weight, output
 class _Trial:
     """The first picture of a call, and a few of its output channels."""
 
-    def __init__(
-        self,
-        call: RecordedCall,
-        given: Mapping[str, Any],
-        tensors: tuple[Recorded, Recorded, Recorded],
-        transposed: bool,
-        groups: int,
-    ):
+    def __init__(self, call: RecordedCall, given: Mapping[str, Any], tensors: Tensors, transposed: bool, groups: int):
         x, weight, y = (data(call, t, n) for t, n in zip(tensors, ("input", "weight", "output"), strict=True))
         batched = x.ndim == weight.ndim
         self.x, self.y = x[:1] if batched else x[None], y[:1] if batched else y[None]

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from aclnn.golden.read.msprobe import convolution, lstm
-from aclnn.golden.read.msprobe.arguments import PreparedCall, Recurrence, data, result, rounded, tensor
-from aclnn.golden.read.msprobe.calls import MODULES, PARAMETERS, Unit, Unjudged
+from aclnn.golden.read.msprobe.arguments import PreparedCall, Recurrence, result
+from aclnn.golden.read.msprobe.calls import Unit, Unjudged
 from aclnn.golden.read.msprobe.dump import Recorded
 
 
 def refuse_accumulation(unit: Unit) -> None:
     """Gradients that were collected over several passes belong to no call alone."""
-    said = MODULES.fullmatch(unit.name)
-    assert said is not None
-    stem = f"{said['path']}.{said['kind']}.{PARAMETERS}."
-    count = sum(name.startswith(stem) for name in unit.call.dump.entries)
+    stem = unit.name.rpartition(".")[0]
+    count = sum(name.startswith(f"{stem}.") for name in unit.call.dump.entries)
     if count > 1:
         raise Unjudged(
             f"gradients are accumulated: the dump has {count} of them for the calls of this module",
@@ -48,16 +46,8 @@ def parameters_of_convolution(unit: Unit, attributes: dict[str, Any]) -> Prepare
 
 def _part(found: convolution.Geometry) -> PreparedCall:
     """What one call adds to the gradients of the parameters."""
-    call = found.call
-    grads = call.grad_results()
-    g = tensor(grads[0] if grads else None, "gradOutput")
-    grad = found.batched(rounded(data(call, g, "gradOutput"), found.dtype))
-    channels = found.weight.shape[1] * found.groups if found.transposed else found.weight.shape[0]
-    given = {"gradOutput": grad, "input": found.input(), "weight": found.kernel(), "biasSizes": (channels,)}
-    mask = (False, True, found.bias is not None)
-    return PreparedCall(
-        "aclnnConvolutionBackward", given | {**found.attributes(), "outputMask": mask}, {}, (g, found.x)
-    )
+    given = found.of_backward(mask=(False, True, found.bias is not None))
+    return PreparedCall("aclnnConvolutionBackward", given, {}, (found.gradient(), found.x))
 
 
 def parameters_of_lstm(unit: Unit, readings: list[lstm.Reading]) -> PreparedCall:
