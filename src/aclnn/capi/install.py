@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from aclnn._version import __version__
-from aclnn.base.status import AclnnError, Status, reason
+from aclnn.base.status import invalid, reason
 from aclnn.capi import prefix
 
 MANIFEST = "aclnn-cpu.install"
@@ -38,7 +38,7 @@ def install(built: Path, target: Path) -> Path:
             target.mkdir(exist_ok=True)
             _move_into(whole, target)
     except OSError as error:
-        raise _cannot(f"nothing can be installed in {target}: {reason(error)}.") from error
+        raise invalid(f"nothing can be installed in {target}: {reason(error)}.") from error
     return target
 
 
@@ -53,14 +53,14 @@ def uninstall(target: Path) -> list[Path]:
     try:
         lines = listed(target)
     except (OSError, UnicodeDecodeError):
-        raise _cannot(f"{target} was not made by `aclnn flags --install`; nothing was removed.") from None
+        raise invalid(f"{target} was not made by `aclnn flags --install`; nothing was removed.") from None
     try:
         for line in lines:
             _remove(target, line)
         (target / MANIFEST).unlink()
         _remove_empty_folders(target)
     except OSError as error:
-        raise _cannot(f"{target} cannot be removed whole: {reason(error)}.") from error
+        raise invalid(f"{target} cannot be removed whole: {reason(error)}.") from error
     return sorted(p for p in target.rglob("*") if not p.is_dir()) if target.is_dir() else []
 
 
@@ -68,7 +68,7 @@ def _check_free(target: Path) -> None:
     if (target / MANIFEST).is_file() or not target.exists():
         return
     if not target.is_dir() or any(target.iterdir()):
-        raise _cannot(f"{target} is not empty and not ours; choose another folder, or empty it first.")
+        raise invalid(f"{target} is not empty and not ours; choose another folder, or empty it first.")
 
 
 def _lay_out(built: Path, whole: Path, target: Path) -> None:
@@ -108,7 +108,7 @@ def _remove(target: Path, line: str) -> None:
     path = target / line
     inside = path.parent.resolve().is_relative_to(target.resolve()) and ".." not in Path(line).parts
     if not inside or Path(line).is_absolute():
-        raise _cannot(f"{target / MANIFEST} names {line!r}, which is not in {target}; nothing more was removed.")
+        raise invalid(f"{target / MANIFEST} names {line!r}, which is not in {target}; nothing more was removed.")
     if os.path.lexists(path):
         path.unlink()
     shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)  # Python's own, beside modules that are gone
@@ -119,7 +119,3 @@ def _remove_empty_folders(target: Path) -> None:
     for folder in (*sorted(folders, reverse=True), target):
         if not any(folder.iterdir()):
             folder.rmdir()
-
-
-def _cannot(sentence: str) -> AclnnError:
-    return AclnnError(Status.ACLNN_ERR_PARAM_INVALID, sentence)

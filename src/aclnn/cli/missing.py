@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from aclnn import ops
-from aclnn.base.status import AclnnError, Status
+from aclnn.base.status import invalid
 from aclnn.base.text import visible
 from aclnn.capi import functions
 from aclnn.golden.read import gate
@@ -53,9 +53,9 @@ def needed_by(path: Path) -> list[str]:
     """What a program, an object file or a library wants from others, by symbol or by dlsym."""
     nm = shutil.which("nm")
     if nm is None:
-        raise _cannot("there is no nm on the PATH, which reads symbols; on Debian and Ubuntu it comes with binutils.")
+        raise invalid("there is no nm on the PATH, which reads symbols; on Debian and Ubuntu it comes with binutils.")
     if not path.is_file():
-        raise _cannot(f"there is no file {visible(str(path))}.")
+        raise invalid(f"there is no file {visible(str(path))}.")
     needed: set[str] = set()
     defined: set[str] = set()
     said = []
@@ -66,7 +66,7 @@ def needed_by(path: Path) -> list[str]:
         for name, kind in (line.split()[:2] for line in ended.stdout.splitlines() if len(line.split()) > 1):
             (needed if kind in "Uw" else defined).add(name.partition("@")[0])
     if all("not recognized" in words for words in said):
-        raise _cannot(f"{visible(str(path))} is no program, object or library that nm can read.")
+        raise invalid(f"{visible(str(path))} is no program, object or library that nm can read.")
     return sorted((needed | _looked_up_in(path)) - defined)
 
 
@@ -108,7 +108,3 @@ def _camel(stem: str) -> str:
 
 def _operators() -> str:
     return ", ".join(op.name for op in ops.all_ops())
-
-
-def _cannot(sentence: str) -> AclnnError:
-    return AclnnError(Status.ACLNN_ERR_PARAM_INVALID, sentence)

@@ -10,13 +10,14 @@ from typing import Any
 
 from aclnn.base.dtype import DType, by_name
 from aclnn.base.format import Format
+from aclnn.base.language import Text
 from aclnn.base.once import kept
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr, Promoted
 from aclnn.contract.rows import Rows
-from aclnn.contract.rule import Bilingual, Rule, Stage
+from aclnn.contract.rule import Rule, Stage
 from aclnn.contract.rules import (
     Castable,
     DtypeIn,
@@ -66,7 +67,7 @@ class Arg:
     dtype_free: bool = False  # … or, free, only by default
     round_through: str = ""  # an output is rounded to the dtype of this argument before its own
     ranks: tuple[int, ...] = tuple(range(9))
-    ranks_also: Bilingual | None = None  # what else may come, and becomes one of these before the contract looks
+    ranks_also: Text | None = None  # what else may come, and becomes one of these before the contract looks
     formats: FormatsByRank = ONLY_ND
     shape: str | Expr | tuple[Expr, ...] | None = None  # that of an argument, or as computed; an output has one
     count: Expr | None = None  # of a list: how many tensors it holds

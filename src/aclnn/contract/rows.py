@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aclnn.base.language import Text
 from aclnn.base.tensor import TensorSpec
-from aclnn.contract.rule import Bilingual
 
-ALSO = Bilingual(
+ALSO = Text(
     "2 ([T·B, …], T the length of the batch sizes and B the batch of hx, without batchFirst)",
     "2（[T·B, …]，T为batchSizes的长度，B为hx的batch，且batchFirst为false）",
 )

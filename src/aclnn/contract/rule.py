@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from aclnn.base.device import Device
+from aclnn.base.language import Text
 from aclnn.base.once import kept
 from aclnn.base.status import Status
 from aclnn.contract.call import Call
@@ -109,6 +110,8 @@ class Rule:
 
 def say(value: Any, lang: str) -> str:
     """A value in the words of a message."""
+    if isinstance(value, Text):
+        return value.say(lang)
     if isinstance(value, (Expr, Choice, Range, Device)):
         return value.text(lang)
     if isinstance(value, tuple):
@@ -134,19 +137,9 @@ class Choice:
         return ", ".join(first) + (" and " if self.together else " or ") + last
 
 
-class Bilingual(Choice):
-    """Words that differ in the two languages."""
-
-    def __init__(self, en: str, zh: str):
-        object.__setattr__(self, "items", (en, zh))
-
-    def text(self, lang: str) -> str:
-        return str(self.items[lang == "zh"])
-
-
-def span(low: int, high: int) -> Bilingual:
+def span(low: int, high: int) -> Text:
     """From one number to another."""
-    return Bilingual(f"{low}..{high}", f"{low}-{high}" if low >= 0 else f"{low}到{high}")
+    return Text(f"{low}..{high}", f"{low}-{high}" if low >= 0 else f"{low}到{high}")
 
 
 @dataclass(frozen=True)
@@ -166,5 +159,5 @@ class Range:
             return f"≤{blank}{self.high}"
         if self.high is None:
             return f"≥{blank}{self.low}"
-        both = f"{self.low}" if self.low == self.high else span(self.low, self.high).text(lang)
+        both = f"{self.low}" if self.low == self.high else span(self.low, self.high).say(lang)
         return both if lang == "en" else f"为{both}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from aclnn.base.language import Text
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr
-from aclnn.contract.rule import Bilingual, Choice, Range, Rule, Stage, Words
+from aclnn.contract.rule import Choice, Range, Rule, Stage, Words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +32,8 @@ class Between(Rule):
         return None if holds else {"value": value, "each": each, **self.doc_words(), "what": self.what.here(call)}
 
 
-_IT = Bilingual("it", "")
-_EACH_ELEMENT = Bilingual("each element", "每个元素")
+_IT = Text("it", "")
+_EACH_ELEMENT = Text("each element", "每个元素")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
-from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.contract.rule import Rule, Words
 
@@ -16,14 +15,13 @@ class Pair(Rule):
 
     first: str
     second: str
-
-    def _of(self, spec: TensorSpec) -> Any:
-        raise NotImplementedError
+    aspect: ClassVar[str]  # what of a TensorSpec must be the same
 
     def broken(self, call: Call) -> Words | None:
         targets = call.specs(self.second)
-        expected = self._of(targets[0]) if targets else None
+        expected = getattr(targets[0], self.aspect) if targets else None
         for name, spec in call.named_specs(self.first):
-            if targets and self._of(spec) != expected:
-                return {"a": self._of(spec), "b": expected, **self.doc_words(), "first": name}
+            found = getattr(spec, self.aspect)
+            if targets and found != expected:
+                return {"a": found, "b": expected, **self.doc_words(), "first": name}
         return None

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from aclnn.base.device import DEVICES
+from aclnn.base.language import Text
 from aclnn.base.status import Status
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Const, Expr
-from aclnn.contract.rule import Bilingual, Choice, Rule, Stage, Words
+from aclnn.contract.rule import Choice, Rule, Stage, Words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,16 +81,16 @@ class Length(Rule):
         count = len(call[self.arg])
         if count in expected:
             return None
-        elements = Bilingual("1 element" if count == 1 else f"{count} elements", f"{count}个元素")
+        elements = Text("1 element" if count == 1 else f"{count} elements", f"{count}个元素")
         words = {"arg": self.arg, "count": elements, "expected": Choice(expected)}
         return words | {"formula_if_any": self._formula_if_any()}
 
-    def _formula_if_any(self) -> Bilingual:
+    def _formula_if_any(self) -> Text:
         """Where the number comes from, unless it is a constant that has just been said."""
         if all(isinstance(e, Const) for e in self.lengths):
-            return Bilingual("", "")
+            return Text("", "")
         formula = Choice(self.lengths)
-        return Bilingual(f" ({formula.text('en')})", f"（{formula.text('zh')}）")
+        return Text(f" ({formula.text('en')})", f"（{formula.text('zh')}）")
 
     def doc_words(self) -> Words:
         return {"arg": self.arg, "formula": Choice(self.lengths)}

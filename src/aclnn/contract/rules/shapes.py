@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import repeat
 
 from aclnn.base.geometry import MOST_ELEMENTS_TO_MARK, meets_itself
+from aclnn.base.language import Text
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr
-from aclnn.contract.rule import Bilingual, Rule, Stage, Words
+from aclnn.contract.rule import Rule, Stage, Words
 from aclnn.contract.rules.pair import Pair
 
 
@@ -49,6 +50,7 @@ class Multiple(Rule):
 class SameShape(Pair):
     """Tensors of equal shape; two lists are compared element by element."""
 
+    aspect = "shape"
     stage: Stage = Stage.SHAPE
     en = "{first} has shape {a} but {second} has shape {b}; the two must be equal"
     zh = "{first}的shape是{a}，而{second}的shape是{b}；两者必须一致"
@@ -130,8 +132,8 @@ class NoSelfOverlap(Rule):
         return None
 
 
-_MEETS = Bilingual("so two indexes meet the same element", "两个下标会指向同一元素")
-_TOO_MANY = Bilingual(
+_MEETS = Text("so two indexes meet the same element", "两个下标会指向同一元素")
+_TOO_MANY = Text(
     f"too irregular to check (over {MOST_ELEMENTS_TO_MARK} elements)",
     f"过于不规则而无法检查（超过{MOST_ELEMENTS_TO_MARK}个元素）",
 )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from aclnn.base.device import CPU
 from aclnn.base.dtype import FLOAT64, DType
 from aclnn.base.format import Format
-from aclnn.base.tensor import TensorSpec
+from aclnn.base.language import Text
 from aclnn.contract.call import Call
-from aclnn.contract.rule import Bilingual, Choice, Rule, Stage, Words, span
+from aclnn.contract.rule import Choice, Rule, Stage, Words, span
 from aclnn.contract.rules.pair import Pair
 
 
@@ -35,15 +34,15 @@ class DtypeIn(Rule):
                 return words | {"hint": self._hint(spec.dtype, call)}
         return None
 
-    def _hint(self, dtype: DType, call: Call) -> Choice | str:
+    def _hint(self, dtype: DType, call: Call) -> Text | str:
         if dtype is FLOAT64 and not self.dtypes and call.device is not CPU:
-            return Bilingual(" (product cpu takes float64)", "（产品cpu支持float64）")
+            return Text(" (product cpu takes float64)", "（产品cpu支持float64）")
         return ""
 
     def doc_words(self) -> Words:
         if self.dtypes:
             return {"arg": self.arg, "expected": Choice(self.dtypes)}
-        return {"arg": self.arg, "expected": Bilingual("one that the product takes", "产品支持的类型")}
+        return {"arg": self.arg, "expected": Text("one that the product takes", "产品支持的类型")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,21 +63,19 @@ class Castable(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class SameDtype(Pair):
+    aspect = "dtype"
     stage: Stage = Stage.SAME_DTYPE
     en = "{first} has dtype {a} but {second} has dtype {b}; the two must be equal"
     zh = "{first}的数据类型是{a}，而{second}的数据类型是{b}；两者必须一致"
     doc_en = "{first} has the dtype of {second}"
     doc_zh = "{first}与{second}的数据类型一致"
 
-    def _of(self, spec: TensorSpec) -> Any:
-        return spec.dtype
-
 
 @dataclass(frozen=True, kw_only=True)
 class RankIn(Rule):
     arg: str
     ranks: tuple[int, ...]
-    also: Bilingual | None = None
+    also: Text | None = None
     stage: Stage = Stage.RANK
     en = "{arg} has rank {rank} (shape {shape}); it must be {expected}"
     zh = "{arg}的维度是{rank}（shape为{shape}）；应为{expected}"
@@ -100,14 +97,12 @@ class RankIn(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class SameRank(Pair):
+    aspect = "rank"
     stage: Stage = Stage.RANK
     en = "{first} has rank {a} but {second} has rank {b}; the two must be equal"
     zh = "{first}的维度是{a}，而{second}的维度是{b}；两者必须一致"
     doc_en = "{first} has the rank of {second}"
     doc_zh = "{first}与{second}的维度一致"
-
-    def _of(self, spec: TensorSpec) -> Any:
-        return spec.rank
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,11 +132,9 @@ class FormatIn(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class SameFormat(Pair):
+    aspect = "format"
     stage: Stage = Stage.FORMAT
     en = "{first} has format {a} but {second} has format {b}; the two must be equal"
     zh = "{first}的数据格式是{a}，而{second}的数据格式是{b}；两者必须一致"
     doc_en = "{first} has the format of {second}"
     doc_zh = "{first}与{second}的数据格式一致"
-
-    def _of(self, spec: TensorSpec) -> Any:
-        return spec.format

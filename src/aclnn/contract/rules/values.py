@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aclnn.base.geometry import Array
+from aclnn.base.language import Text
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr
-from aclnn.contract.rule import Bilingual, Rule, Stage, Words
+from aclnn.contract.rule import Rule, Stage, Words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,6 @@ class Descending(Rule):
         if not wrong.any():
             return None
         index = int(wrong.argmax())
-        before = "" if index == 0 else Bilingual(f" after {values[index - 1]}", f"（前一个元素是{values[index - 1]}）")
+        before = "" if index == 0 else Text(f" after {values[index - 1]}", f"（前一个元素是{values[index - 1]}）")
         found = {"index": index, "value": int(values[index]), "before": before, "limit": limit}
         return found | self.doc_words()
