@@ -15,7 +15,7 @@ import pytest
 import aclnn
 from aclnn import ops
 from aclnn.base.dtype import FLOAT16
-from aclnn.capi.engine import Planned
+from aclnn.capi.engine import BoundPlan
 from aclnn.capi.native import By, run_by
 from aclnn.contract.cases import Case, fill
 from aclnn.contract.model import Op
@@ -119,7 +119,7 @@ def test_native_calls_give_the_bits_of_python(op: Op) -> None:
             assert made.outcome() == (0, ""), case.note
             made.destroy()
             assert bits(case, from_c) == bits(case, from_python), case.note
-            by_itself += Planned(CachedCall(make_plan(op, case.in_steps().call, "fast", 1)), 0).native is not None
+            by_itself += BoundPlan(CachedCall(make_plan(op, case.in_steps().call, "fast", 1)), 0).native is not None
     assert by_itself > 5
 
 
@@ -128,7 +128,7 @@ def test_large_native_calls_give_the_bits_of_python(threads: int) -> None:
     """On two threads the kernel's team; with a bias the cell also keeps sums in the workspace, which lies anywhere."""
     with aclnn.threads(threads):
         for case in (elu_backward_case((300, 301)), thnn_fused_lstm_cell_backward_case(200, 96, dtype=FLOAT16)):
-            assert Planned(CachedCall(make_plan(case.op, case.call, "auto", threads)), 0).native is not None
+            assert BoundPlan(CachedCall(make_plan(case.op, case.call, "auto", threads)), 0).native is not None
             from_python, from_c = fill(case, 3), fill(case, 3)
             call(case, from_python)
             made = CCall(case, from_c)
@@ -146,7 +146,7 @@ def test_what_native_kernels_are_not_made_for_comes_from_python() -> None:
     case = padded_convolution()
     with aclnn.engine("fast"), aclnn.threads(1):
         plan = make_plan(case.op, case.call, "fast", 1)
-        assert (plan.kernel, Planned(CachedCall(plan), 0).native is None) == ("tiles", False)
+        assert (plan.kernel, BoundPlan(CachedCall(plan), 0).native is None) == ("tiles", False)
         for value in (np.inf, np.nan, 1.0):  # in the end all is as before
             from_python, from_c = fill(case, 3), fill(case, 3)
             for filled in (from_python, from_c):
@@ -185,7 +185,7 @@ def test_what_one_run_meets_is_nothing_to_another_of_the_same_plan() -> None:
 def test_what_wakes_threads_stays_with_the_worker() -> None:
     """The team of a kernel belongs to the thread that woke it first; a second one beside it would slow both."""
     plans = [make_plan(c.op, c.call, "auto", 2) for c in map(elu_backward_case, ((4,), (80, 81), (300, 301)))]
-    assert [run_by(plan, Planned(CachedCall(plan), 0).native) for plan in plans] == [By.BRINGER, By.ANYONE, By.WORKER]
+    assert [run_by(plan, BoundPlan(CachedCall(plan), 0).native) for plan in plans] == [By.BRINGER, By.ANYONE, By.WORKER]
 
 
 AT_ONCE = """

@@ -140,7 +140,7 @@ def test_python_ends_under_a_kernel_that_takes_longer_than_an_exit_waits(seconds
     slow = f"""
 import time
 from aclnn.capi import engine
-engine.Planned.run = lambda self, addresses: time.sleep({seconds})
+engine.BoundPlan.run = lambda self, addresses: time.sleep({seconds})
 class Late:
     def __del__(self, sleep=time.sleep): sleep(2)
 sys.late = Late()

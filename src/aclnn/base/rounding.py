@@ -29,13 +29,13 @@ def to_fp16(array: Array) -> Array:
         return array.astype(np.float16).astype(np.float32)
 
 
-def cube_inputs(cube_math_type: int, *arrays: Array, wide: type = np.float64) -> tuple[Array, ...]:
-    """The arrays as the cube unit sees them, promoted, rounded as cubeMathType says, and widened to `wide`."""
+def cube_inputs(cube_math_type: int, *arrays: Array) -> tuple[Array, ...]:
+    """The arrays as the cube unit sees them, promoted, rounded as cubeMathType says, and widened to float64."""
     promoted = promote(_known(a) for a in arrays)
     if promoted is FLOAT32 and cube_math_type != KEEP:
         round_ = to_fp16 if cube_math_type == USE_FP16 else to_hf32
         arrays = tuple(round_(a.astype(np.float32)) for a in arrays)
-    return tuple(a.astype(wide, copy=False) for a in arrays)
+    return tuple(a.astype(np.float64, copy=False) for a in arrays)
 
 
 def _known(array: Array) -> DType:

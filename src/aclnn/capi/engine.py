@@ -56,13 +56,13 @@ def start(contracts: str, close_doors: int, forget: int = 0) -> tuple[int, int] 
     return COMPUTED, ctypes.addressof(settings.ever_entered)
 
 
-def plan(signature: bytes) -> tuple[int, Planned, int, bool, int, int] | Refusal:
+def plan(signature: bytes) -> tuple[int, BoundPlan, int, bool, int, int] | Refusal:
     """Phase 1: the planned call, its workspace, whether it is new, the address of its native call or 0, and by whom
     it may be run."""
     return _answered(_plan, signature)
 
 
-def _plan(signature: bytes) -> tuple[int, Planned, int, bool, int, int]:
+def _plan(signature: bytes) -> tuple[int, BoundPlan, int, bool, int, int]:
     began = time.perf_counter()
     product, engine, threads = settings.current_product(), settings.current_engine(), settings.current_threads()
     is_new = False
@@ -73,23 +73,23 @@ def _plan(signature: bytes) -> tuple[int, Planned, int, bool, int, int]:
         return make_plan(*read_call(signature, product), engine, threads)
 
     cached = call_cache.get((product, engine, threads, signature), make)
-    planned = Planned(cached, (time.perf_counter() - began) * 1e6)
+    planned = BoundPlan(cached, (time.perf_counter() - began) * 1e6)
     native = planned.native.address if planned.native is not None else 0
     by = run_by(cached.plan, planned.native)
     return COMPUTED, planned, cached.plan.workspace_size, is_new, native, int(by)
 
 
-def own(planned: Planned) -> tuple[int, OwnRun] | Refusal:
+def own(planned: BoundPlan) -> tuple[int, OwnRun] | Refusal:
     """A run for an executor that will run again: nobody else's calls take it away."""
     return _answered(lambda call: (COMPUTED, OwnRun(call)), planned)
 
 
-def check(planned: Planned, addresses: bytes) -> int | Refusal:
+def check(planned: BoundPlan, addresses: bytes) -> int | Refusal:
     """Whether the work may run on these addresses."""
     return _answered(planned.check, addresses)
 
 
-def run(run: Planned | OwnRun, addresses: bytes) -> int | Refusal:
+def run(run: BoundPlan | OwnRun, addresses: bytes) -> int | Refusal:
     """Phase 2, on whatever thread has come to run it."""
     return _answered(run.run, addresses)
 
@@ -103,7 +103,7 @@ def _answered(work: Callable[[Given], Answer], given: Given) -> Answer | Refusal
         return int(Status.ACLNN_ERR_INNER), f"the engine failed with {type(error).__name__}: {error}."
 
 
-class Planned:
+class BoundPlan:
     """A plan that runs on addresses."""
 
     __slots__ = ("_bound", "_cached", "_plan_us", "native", "plan")
@@ -177,7 +177,7 @@ class OwnRun:
 
     __slots__ = ("_planned", "_run")
 
-    def __init__(self, planned: Planned):
+    def __init__(self, planned: BoundPlan):
         self._planned = planned
         self._run = partial(guarded, planned.plan, planned.plan.instantiate())
 

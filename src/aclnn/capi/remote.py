@@ -16,7 +16,7 @@ from itertools import count
 
 from aclnn.base.status import Status
 from aclnn.capi import engine
-from aclnn.capi.engine import Planned, Refusal
+from aclnn.capi.engine import BoundPlan, Refusal
 from aclnn.capi.signature import contracts_id
 from aclnn.runtime.plan import Plan
 
@@ -60,7 +60,7 @@ class _Served:
 
     def __init__(self) -> None:
         self._numbers = count()
-        self._planned: dict[int, Planned] = {}
+        self._planned: dict[int, BoundPlan] = {}
         self._memory: mmap.mmap | None = None
 
     def answer(self, request: int, subject: int, size: int, given: bytes) -> list[int] | Refusal:

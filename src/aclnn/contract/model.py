@@ -41,9 +41,9 @@ HIDDEN = "-"
 BY_VALUE = ("bool", "int8", "int32", "int64", "double")  # cannot be null
 
 
-def formats(*choices: Format, ranks: range | tuple[int, ...] = range(9)) -> FormatsByRank:
+def formats(*choices: Format) -> FormatsByRank:
     """The same formats at every rank."""
-    return tuple((rank, choices) for rank in ranks)
+    return tuple((rank, choices) for rank in range(9))
 
 
 ONLY_ND = formats(Format.ND)

@@ -36,9 +36,9 @@ def input_port(spec: TensorSpec, dtype: DType, rounding: int, threads: int, in_o
     return Port(spec, copy.strides, (convert.plan(spec, copy, threads), rounded))
 
 
-def output_port(spec: TensorSpec, dtype: DType, threads: int, in_order: bool = False) -> Port:
-    """A port for an output; `in_order` if the program can only write it contiguously."""
-    if spec.dtype is dtype and (spec.is_contiguous if in_order else is_dense(spec)):
+def output_port(spec: TensorSpec, dtype: DType, threads: int) -> Port:
+    """A port for an output."""
+    if spec.dtype is dtype and is_dense(spec):
         return Port(spec, _strides(spec), ())
     made = dense(dtype, spec.shape)
     return Port(spec, made.strides, (convert.plan(made, spec, threads),))

@@ -34,7 +34,7 @@ class Unjudged(Exception):  # noqa: N818 - it is no error, but an answer
         self.why = Text(en, zh)
 
 
-class Entry(NamedTuple):
+class EntryName(NamedTuple):
     """What the name of an entry says: the call it belongs to, and which part of it the entry is."""
 
     call: str
@@ -48,13 +48,13 @@ class Entry(NamedTuple):
         return self.call.rpartition(".")[0]
 
 
-def entry_of(name: str) -> Entry | None:
+def entry_of(name: str) -> EntryName | None:
     """None for what is no entry of ours."""
     if found := FUNCTIONS.fullmatch(name):
-        return Entry(name.rpartition(".")[0], found["kind"], found["direction"], False, bool(found["inplace"]))
+        return EntryName(name.rpartition(".")[0], found["kind"], found["direction"], False, bool(found["inplace"]))
     if found := MODULES.fullmatch(name):
         call = f"{found['path']}.{found['kind']}.{found['number']}"
-        return Entry(call, found["kind"], found["direction"], True, False)
+        return EntryName(call, found["kind"], found["direction"], True, False)
     return None
 
 
@@ -145,7 +145,7 @@ def units(dump: Dump) -> list[Unit]:
     return found
 
 
-def _entries(dump: Dump) -> Iterator[tuple[str, Entry]]:
+def _entries(dump: Dump) -> Iterator[tuple[str, EntryName]]:
     for name in dump.entries:
         entry = entry_of(name)
         assert entry is not None  # no others are loaded
@@ -153,7 +153,7 @@ def _entries(dump: Dump) -> Iterator[tuple[str, Entry]]:
 
 
 def _calls(dump: Dump) -> Iterator[RecordedCall]:
-    parts: dict[str, tuple[Entry, dict[str, Any]]] = {}
+    parts: dict[str, tuple[EntryName, dict[str, Any]]] = {}
     for name, entry in _entries(dump):
         if entry.direction != PARAMETERS:
             parts.setdefault(entry.call, (entry, {}))[1][entry.direction] = dump.entries[name]
