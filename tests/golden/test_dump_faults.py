@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.golden import exits
+from aclnn.base import exit_codes
 from aclnn.golden.result import DumpComparison
 from tests.golden.dumping import Array, DumpWriter, lstm, lstm_parameters
 from tests.golden.dumping import save as save_tensor
@@ -216,7 +216,7 @@ def test_there_are_thirty() -> None:
 def test_the_dump_itself_is_right(whole: Path) -> None:
     found = aclnn.compare(whole)
     assert isinstance(found, DumpComparison)
-    assert (found.exit_code(), found.wrong, found.unjudged) == (exits.RIGHT, [], [])
+    assert (found.exit_code(), found.wrong, found.unjudged) == (exit_codes.RIGHT, [], [])
     assert len(found.calls) == 2 * 8 + 2 * 3
     found.assert_right()
 
@@ -243,7 +243,7 @@ def test_a_fault_is_named_where_it_is(name: str, whole: Path, tmp_path: Path) ->
     assert fault.file.startswith(wrong.name)
     assert [r.output for r in wrong.reports if r.sound is False] == [fault.output]
     assert fault.says in str(found), str(found)
-    assert found.exit_code() == exits.MISMATCH
+    assert found.exit_code() == exit_codes.MISMATCH
     assert "/home/me/train.py" in str(found) or "parameters_grad" in wrong.name
     with pytest.raises(AssertionError, match="first wrong"):
         found.assert_right()

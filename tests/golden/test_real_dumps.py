@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import aclnn
-from aclnn.golden import exits
+from aclnn.base import exit_codes
 from aclnn.golden.result import DumpComparison
 from tests.golden.dumping import save
 
@@ -66,7 +66,7 @@ def made(probe: str, folder: Path, model: str, *words: str) -> DumpComparison:
 @pytest.mark.parametrize("model", ["block", "speech", "decoder"])
 def test_every_call_of_a_float32_step_is_judged_and_right(probe: str, model: str, level: str, tmp_path: Path) -> None:
     found = made(probe, tmp_path / "d", model, "--level", level)
-    assert (found.exit_code(), found.unjudged) == (exits.RIGHT, []), str(found)
+    assert (found.exit_code(), found.unjudged) == (exit_codes.RIGHT, []), str(found)
     assert len(found.calls) >= 4
     assert any("models.py:" in call.first.line for call in found.calls)
 
@@ -86,10 +86,10 @@ def test_narrow_types(probe: str, model: str, dtype: str, tmp_path: Path) -> Non
     hints = {hint.key for call in found.wrong for r in call.reports for hint in r.hints}
     assert hints == ({f"{kind}-partial-sums"} if wrong else set())
     assert all(r.hints for call in found.wrong for r in call.reports if r.sound is False), str(found)
-    assert found.exit_code() == (exits.MISMATCH if wrong else exits.RIGHT)
+    assert found.exit_code() == (exit_codes.MISMATCH if wrong else exit_codes.RIGHT)
     allowed = aclnn.compare(tmp_path / "d", narrow_sums=True)
-    assert (allowed.exit_code(), allowed.sound) == (exits.RIGHT, True), str(allowed)
-    assert aclnn.compare(tmp_path / "d", standard="mixed").exit_code() == exits.RIGHT
+    assert (allowed.exit_code(), allowed.sound) == (exit_codes.RIGHT, True), str(allowed)
+    assert aclnn.compare(tmp_path / "d", standard="mixed").exit_code() == exit_codes.RIGHT
 
 
 def _adds_up_in_16_bits(probe: str, dtype: str) -> bool:
@@ -103,7 +103,7 @@ def _adds_up_in_16_bits(probe: str, dtype: str) -> bool:
 @pytest.mark.parametrize("words", [("--checkpoint",), ("--inplace",), ("--inplace", "--level", "L0"), ("--steps", "2")])
 def test_recomputation_in_place_and_steps(probe: str, words: tuple[str, ...], tmp_path: Path) -> None:
     found = made(probe, tmp_path / "d", "block", *words)
-    assert found.exit_code() == exits.RIGHT, str(found)
+    assert found.exit_code() == exit_codes.RIGHT, str(found)
     assert {r.why.en for r in found.unjudged if r.why} <= {
         "it was computed in place, and then the dump has the gradient of a copy of its result"
     }
@@ -112,12 +112,12 @@ def test_recomputation_in_place_and_steps(probe: str, words: tuple[str, ...], tm
 @pytest.mark.parametrize("model", ["block", "speech"])
 def test_names_of_a_distributed_model(probe: str, model: str, tmp_path: Path) -> None:
     found = made(probe, tmp_path / "d", model, "--ddp", "--level", "L0")
-    assert (found.exit_code(), found.unjudged) == (exits.RIGHT, []), str(found)
+    assert (found.exit_code(), found.unjudged) == (exit_codes.RIGHT, []), str(found)
     assert all(call.name.startswith("Module.module.") for call in found.calls)
 
 
 def test_statistics_alone(probe: str, tmp_path: Path) -> None:
-    assert made(probe, tmp_path / "d", "block", "--task", "statistics").exit_code() == exits.BAD_INPUT
+    assert made(probe, tmp_path / "d", "block", "--task", "statistics").exit_code() == exit_codes.BAD_INPUT
 
 
 def test_the_same_as_npy(probe: str, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_the_same_as_npy(probe: str, tmp_path: Path) -> None:
     text = (folder / "dump.json").read_text().replace('.pt"', '.npy"')
     (folder / "dump.json").write_text(text)
     found = aclnn.compare(tmp_path / "d", standard="mixed")
-    assert found.exit_code() == exits.RIGHT, str(found)
+    assert found.exit_code() == exit_codes.RIGHT, str(found)
     assert not [r for r in found.reports if r.status == "skipped"]
 
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
+from aclnn.base import exit_codes
 from aclnn.base.device import DEFAULT
 from aclnn.base.files import whole_file
 from aclnn.base.status import invalid
@@ -18,7 +19,6 @@ from aclnn.base.text import cell
 from aclnn.cases.draw import whole_number
 from aclnn.cases.table import Row, read_table
 from aclnn.cases.trial import BROKEN, ERROR, FAIL, RAN, STEADY, Trial, judge_saved, try_case, verdict_of, worst_of
-from aclnn.golden import exits
 from aclnn.golden.judge.sound import Judged
 from aclnn.golden.read import gate
 from aclnn.golden.read.casefile import save_case
@@ -58,14 +58,14 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        return self.exit_code != exits.RIGHT
+        return self.exit_code != exit_codes.RIGHT
 
     @property
     def exit_code(self) -> int:
-        return _CODES.get(self.verdict, exits.RIGHT)
+        return _CODES.get(self.verdict, exit_codes.RIGHT)
 
 
-_CODES = {FAIL: exits.MISMATCH, ERROR: exits.BAD_INPUT, BROKEN: exits.OURS}
+_CODES = {FAIL: exit_codes.MISMATCH, ERROR: exit_codes.BAD_INPUT, BROKEN: exit_codes.OURS}
 
 
 def run_table(path: Path, options: Options) -> Iterator[Result]:

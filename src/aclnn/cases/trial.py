@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.base import exit_codes
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, Status, ours, reason
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill, kept, views
 from aclnn.contract.model import Op
-from aclnn.golden import exits
 from aclnn.golden.judge.sound import Judged, judge, truths
 from aclnn.golden.read.casefile import load_case
 from aclnn.runtime import settings
@@ -46,7 +46,7 @@ class Trial:
     @property
     def verdict(self) -> str:
         if self.error is not None:
-            return ERROR if exits.of(self.error.code) == exits.BAD_INPUT else BROKEN
+            return ERROR if exit_codes.of(self.error.code) == exit_codes.BAD_INPUT else BROKEN
         return verdict_of(self.judged)
 
 

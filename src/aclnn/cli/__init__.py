@@ -8,46 +8,45 @@ import sys
 
 def main() -> None:
     """The entry point: whatever happens is one sentence on stderr and an exit code, never a traceback."""
-    from aclnn.base import language
+    from aclnn.base import exit_codes, language
     from aclnn.cli import screen
-    from aclnn.golden import exits
 
     try:
         code = _run()
     finally:
         language.choose(None)  # what was chosen for one run is not for the next one in this process
     said = screen.flush()
-    sys.exit(exits.OURS if code == exits.RIGHT and not said else code)
+    sys.exit(exit_codes.OURS if code == exit_codes.RIGHT and not said else code)
 
 
 def _run() -> int:
+    from aclnn.base import exit_codes
     from aclnn.base.status import AclnnError
     from aclnn.cli import screen
-    from aclnn.golden import exits
 
     try:
         screen.prepare()
-        return int(_command() or exits.RIGHT)
+        return int(_command() or exit_codes.RIGHT)
     except SystemExit as ended:
         return _code_of(ended.code)
     except AclnnError as error:
         screen.refuse(error)
-        return exits.of(error.code)
+        return exit_codes.of(error.code)
     except KeyboardInterrupt:
         screen.complain("aclnn: interrupted")
-        return exits.INTERRUPTED
+        return exit_codes.INTERRUPTED
     except Exception as error:
         _confess(error)
-        return exits.OURS
+        return exit_codes.OURS
 
 
 def _command() -> int | None:
     """What the command ends with; a wrong use of it is shown with its usage."""
     import typer
 
+    from aclnn.base import exit_codes
     from aclnn.cli import screen
     from aclnn.cli.app import app
-    from aclnn.golden import exits
 
     try:
         return app(standalone_mode=False)  # type: ignore[no-any-return]
@@ -57,17 +56,17 @@ def _command() -> int | None:
         if not hasattr(error, "format_message"):  # typer does not show its ClickException
             raise
         screen.complain(screen.usage_of(error))
-        return exits.BAD_INPUT
+        return exit_codes.BAD_INPUT
 
 
 def _code_of(code: object) -> int:
+    from aclnn.base import exit_codes
     from aclnn.cli import screen
-    from aclnn.golden import exits
 
     if code is None or isinstance(code, int):
-        return int(code or exits.RIGHT)
+        return int(code or exit_codes.RIGHT)
     screen.complain(str(code))
-    return exits.OURS
+    return exit_codes.OURS
 
 
 def _confess(error: Exception) -> None:

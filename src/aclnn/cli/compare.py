@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from aclnn import ops
+from aclnn.base import exit_codes
 from aclnn.base.language import Text, asked, current
 from aclnn.base.status import AclnnError, invalid
 from aclnn.cases.table import parse
@@ -15,7 +16,6 @@ from aclnn.cli import options
 from aclnn.cli.files import given_arguments
 from aclnn.cli.progress import told
 from aclnn.cli.screen import refuse, say, show, width
-from aclnn.golden import exits
 from aclnn.golden.compare import compare as compare_
 from aclnn.golden.joined import join as join_
 from aclnn.golden.judge.standards import STANDARDS
@@ -132,7 +132,7 @@ def compare(
         found = join_(join) if join else compare_(target, golden, dtype, standard, work=work, **given)
     written = _written(found, out or [])
     show(lines(found, current(), width()))
-    raise typer.Exit(exits.worst([found.exit_code(strict), written]))
+    raise typer.Exit(exit_codes.worst([found.exit_code(strict), written]))
 
 
 def _refuse_contradictions(
@@ -148,7 +148,7 @@ def _refuse_contradictions(
 
 def _written(found: Comparison, out: list[Path]) -> int:
     """Writes the reports, each on its own; what cannot be written is said, and the verdict stands."""
-    codes = [exits.RIGHT]
+    codes = [exit_codes.RIGHT]
     for path in out:
         try:
             for written in found.save(path, asked()):
@@ -157,8 +157,8 @@ def _written(found: Comparison, out: list[Path]) -> int:
             refuse(error)
         except AclnnError as error:
             refuse(error)
-            codes.append(exits.of(error.code))
-    return exits.worst(codes)
+            codes.append(exit_codes.of(error.code))
+    return exit_codes.worst(codes)
 
 
 def _files(texts: list[str] | None) -> Any:

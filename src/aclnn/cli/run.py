@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from aclnn import ops
+from aclnn.base import exit_codes
 from aclnn.base.language import Text
 from aclnn.base.status import AclnnError, invalid, ours
 from aclnn.cases.batch import Options, Result, count, repro, run_table
@@ -19,7 +20,6 @@ from aclnn.cli.files import given_arguments
 from aclnn.cli.screen import print_table, progress, refuse, say, tell
 from aclnn.contract.cases import fill, kept, views
 from aclnn.contract.model import HIDDEN, Op
-from aclnn.golden import exits
 from aclnn.golden.read.casefile import save_case
 from aclnn.runtime import settings
 
@@ -113,7 +113,7 @@ def _run_table(path: Path, options: Options) -> int:
     except KeyboardInterrupt:
         hint = "; --resume goes on from here" if options.out is not None else ""
         tell(f"stopped after {len(results)} of {total} rows{hint}")
-        return exits.INTERRUPTED
+        return exit_codes.INTERRUPTED
     except Exception as error:  # what is known already must not be lost with it
         failure = ours(error)
         refuse(failure)
@@ -121,7 +121,7 @@ def _run_table(path: Path, options: Options) -> int:
     shown = results if total <= _MANY else [r for r in results if r.failed]
     if shown:
         _print_results(shown)
-    return exits.worst([_summary(path, results, options), exits.of(failure.code if failure else 0)])
+    return exit_codes.worst([_summary(path, results, options), exit_codes.of(failure.code if failure else 0)])
 
 
 def _print_results(shown: list[Result]) -> None:
@@ -141,7 +141,7 @@ def _summary(path: Path, results: list[Result], options: Options) -> int:
         say(f"  {Text('again: ', '重新执行：').say()}{repro(path, result, options)}")
     where = Text(f"; results are in {options.out}", f"；结果在{options.out}").say() if options.out is not None else ""
     tell(f"{_counts(results)}{where}")
-    return exits.worst(result.exit_code for result in results)
+    return exit_codes.worst(result.exit_code for result in results)
 
 
 def _counts(results: list[Result]) -> str:

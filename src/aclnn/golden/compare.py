@@ -19,7 +19,7 @@ from aclnn.golden.judge.sound import Truth, truths
 from aclnn.golden.judge.standards import TWO_BASELINES, Limit, Standard, Tolerances
 from aclnn.golden.outputs import AUTO, NO, YES, Asked, explain_outputs, judge_output
 from aclnn.golden.read import containers
-from aclnn.golden.read.kernels import maps_from
+from aclnn.golden.read.kernel_dumps import maps_from
 from aclnn.golden.read.load import Hand, Subject, subjects
 from aclnn.golden.read.msprobe.attributes import attributes_from
 from aclnn.golden.read.msprobe.dump import find

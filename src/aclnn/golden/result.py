@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from aclnn.base import exit_codes
 from aclnn.base.language import asked
 from aclnn.base.text import visible
-from aclnn.golden import exits
 from aclnn.golden.judge.baselines import Beside, in_force
 from aclnn.golden.judge.blocks import Miss
 from aclnn.golden.judge.metrics import Measured
@@ -165,17 +165,17 @@ class Comparison:
 
     def assert_right(self, strict: bool = False) -> None:
         """Raises AssertionError with the whole report unless everything is right: for tests."""
-        if self.exit_code(strict) != exits.RIGHT:
+        if self.exit_code(strict) != exit_codes.RIGHT:
             raise AssertionError(f"the target is not right\n{self}")
 
     def exit_code(self, strict: bool = False) -> int:
         """0 right, 1 wrong, 2 could not be judged, 3 we failed; by the standard, or `strict`ly by soundness."""
         if any(r.sound is False if strict else r.status == FAIL for r in self.reports):
-            return exits.MISMATCH
+            return exit_codes.MISMATCH
         if self.errors:
-            return exits.worst(exits.of(r.code) if r.code else exits.BAD_INPUT for r in self.errors)
+            return exit_codes.worst(exit_codes.of(r.code) if r.code else exit_codes.BAD_INPUT for r in self.errors)
         known = bool(self.compared) and not (strict and self.sound is None)
-        return exits.RIGHT if known else exits.BAD_INPUT
+        return exit_codes.RIGHT if known else exit_codes.BAD_INPUT
 
     def save(self, path: str | Path, lang: str | None = None) -> list[Path]:
         """Writes a report: .html, .csv, .json, .xml (JUnit) or .xlsx; a folder gets the first four."""
@@ -233,7 +233,7 @@ class DumpComparison(Comparison):
 
     def exit_code(self, strict: bool = False) -> int:
         """As of any comparison; a part of a dump that fell out empty is right."""
-        return exits.RIGHT if not self.reports and self.shard != WHOLE else super().exit_code(strict)
+        return exit_codes.RIGHT if not self.reports and self.shard != WHOLE else super().exit_code(strict)
 
     @property
     def calls(self) -> list[CallRow]:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.golden import exits
+from aclnn.base import exit_codes
 from aclnn.golden.joined import join
 from aclnn.golden.judge.standards import STANDARDS, TWO_BASELINES
 from aclnn.golden.read import containers
@@ -182,4 +182,4 @@ def test_parts_find_their_third_party_by_name(exact: Path, tmp_path: Path) -> No
     found = aclnn.compare(exact, also=third, work=SharedWork(told=lambda judgement, part: seen.append(part)))
     assert seen == sorted(seen)
     assert seen[-1] == pytest.approx(1)
-    assert found.exit_code() == exits.RIGHT
+    assert found.exit_code() == exit_codes.RIGHT

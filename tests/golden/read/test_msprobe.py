@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import aclnn
+from aclnn.base import exit_codes
 from aclnn.base.rounding import to_hf32
-from aclnn.golden import exits
 from aclnn.golden.result import PASS, SKIPPED, DumpComparison
 from aclnn.golden.show import calls
 from tests.golden.dumping import BF16, Array, DumpWriter, lstm, lstm_parameters, save, save_pt
@@ -142,7 +142,7 @@ def test_where_nothing_shows_them_they_are_not_guessed_but_may_be_said(tmp_path:
     as_module(w)
     folder = w.finish()
     found = judged(folder)
-    assert found.exit_code() == exits.BAD_INPUT
+    assert found.exit_code() == exit_codes.BAD_INPUT
     assert "none that was tried reproduces its forward" in why(found)["Module.net.conv.Conv2d.forward.0"]
     said = {"net.conv": {"padding": 9, "stride": [9, 9]}}
     assert judged(folder, attributes=said).passed
@@ -161,7 +161,7 @@ def test_batch_first_is_tried_where_the_sizes_do_not_tell(tmp_path: Path, batch_
     save(tensors / "Module.rnn.LSTM.forward.0.output.0.pt", w.draw(4, 4, 5))
     found = judged(tmp_path)
     assert "neither way reproduces its forward" in why(found)["Module.rnn.LSTM.forward.0"]
-    assert found.exit_code() == exits.BAD_INPUT
+    assert found.exit_code() == exit_codes.BAD_INPUT
 
 
 def test_dropout_between_layers_is_no_fault_of_a_kernel(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_hf32_is_told_from_float32(tmp_path: Path) -> None:
     assert "right as HF32, not as float32" in str(found)
     assert judged(folder, hf32="yes").passed
     refused = judged(folder, hf32="no")
-    assert refused.exit_code() == exits.MISMATCH
+    assert refused.exit_code() == exit_codes.MISMATCH
     assert refused.reports[0].hints[0].key == "hf32"
     with pytest.raises(aclnn.AclnnError, match="hf32 is 'maybe'; it must be auto, yes or no"):
         judged(folder, hf32="maybe")
@@ -403,7 +403,7 @@ def test_a_missing_file_is_said_and_not_passed_over(tmp_path: Path) -> None:
     }
     (tmp_path / "dump_tensor_data" / f"{CONV}.forward.input.0.pt").unlink()
     found = judged(folder)
-    assert found.exit_code() == exits.BAD_INPUT
+    assert found.exit_code() == exit_codes.BAD_INPUT
     assert {r.status for r in found.reports} == {SKIPPED}
 
 
@@ -412,7 +412,7 @@ def test_statistics_alone_judge_nothing(tmp_path: Path) -> None:
     for told in (*w.forwards[f"{CONV}.forward"]["input_args"][:3], *w.forwards[f"{CONV}.forward"]["output"]):
         del told["data_name"]
     found = judged(w.finish())
-    assert found.exit_code() == exits.BAD_INPUT
+    assert found.exit_code() == exit_codes.BAD_INPUT
     assert "only statistics; dump with task tensor" in str(found)
 
 
@@ -467,7 +467,7 @@ def test_a_broken_dump_json_is_one_sentence(tmp_path: Path, name: str) -> None:
     (tmp_path / "dump.json").write_text(text)
     with pytest.raises(aclnn.AclnnError, match=sentence.replace("[", r"\[")) as caught:
         aclnn.compare(tmp_path)
-    assert exits.of(caught.value.code) == exits.BAD_INPUT
+    assert exit_codes.of(caught.value.code) == exit_codes.BAD_INPUT
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_entries_of_any_kind_are_reasons_and_no_crash(tmp_path: Path, name: str,
     (tmp_path / "dump.json").write_text(json.dumps({"data": {name: told}}))
     found = judged(tmp_path)
     assert {r.status for r in found.reports} == {SKIPPED}, str(found)
-    assert found.exit_code() == exits.BAD_INPUT
+    assert found.exit_code() == exit_codes.BAD_INPUT
 
 
 def test_numbers_beyond_reason(tmp_path: Path) -> None:
@@ -498,7 +498,7 @@ def test_numbers_beyond_reason(tmp_path: Path) -> None:
     w.forwards["Functional.elu.0.forward"]["output"].append({"dtype": "torch.float32", "shape": [2**62] * 40})
     found = judged(w.finish())
     assert "its entry cannot be understood" in why(found)["Functional.elu.0.forward"]
-    assert found.exit_code() == exits.BAD_INPUT
+    assert found.exit_code() == exit_codes.BAD_INPUT
 
 
 def test_steps_and_ranks_in_their_order(tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, invalid, ours
 from aclnn.base.tensor import Tensor
 from aclnn.contract.model import Op
-from aclnn.golden.read import casefile, containers, gate, kernels
+from aclnn.golden.read import casefile, containers, gate, kernel_dumps
 from aclnn.golden.read.casefile import Description, LoadedCase
 from aclnn.golden.read.containers import Contents
-from aclnn.golden.read.kernels import KernelMap
+from aclnn.golden.read.kernel_dumps import KernelMap
 
 CASE_FILES = (".npz", ".safetensors")
 DESCRIPTION = "case.json"
@@ -70,7 +70,7 @@ def subjects(target: Any, golden: Any, hand: Hand) -> Iterator[Subject]:
 
 def _of_path(path: Path, golden: Any, hand: Hand) -> Iterator[Subject]:
     """What a file or a folder holds."""
-    found = kernels.calls(path) if gate.is_folder(path) else {}
+    found = kernel_dumps.calls(path) if gate.is_folder(path) else {}
     if found:
         yield from _of_kernels(path, found, golden, hand)
     elif gate.is_folder(path) and not hand.op and gate.is_missing(path / DESCRIPTION):
@@ -93,27 +93,27 @@ def _of_folder(path: Path, golden: Any, hand: Hand) -> Iterator[Subject]:
         yield from (replace(s, name=entry.name, of_many=True) for s in _guarded(entry, other, hand))
 
 
-def _of_kernels(path: Path, calls: Mapping[str, kernels.Files], golden: Any, hand: Hand) -> Iterator[Subject]:
+def _of_kernels(path: Path, calls: Mapping[str, kernel_dumps.Files], golden: Any, hand: Hand) -> Iterator[Subject]:
     """Files of kernels: as calls of operators where somebody says what is what, else beside another such dump."""
     if hand.maps:
         yield from _mapped(path, calls, hand)
         return
     if not isinstance(golden, (str, Path)) or not gate.is_folder(Path(golden)):
         raise invalid(f"{path} has files of kernels; say which is which argument (--map), or give another dump (-gp).")
-    others = kernels.calls(Path(golden))
+    others = kernel_dumps.calls(Path(golden))
     for name, files in calls.items():
         try:
             if name not in others:
                 raise invalid(f"{name} is not in the golden {golden}.")
-            targets = {n: a for n, a in kernels.read(files).items() if n.startswith("output")}
-            goldens = {n: a for n, a in kernels.read(others[name]).items() if n.startswith("output")}
+            targets = {n: a for n, a in kernel_dumps.read(files).items() if n.startswith("output")}
+            goldens = {n: a for n, a in kernel_dumps.read(others[name]).items() if n.startswith("output")}
             yield replace(_plain(name, Contents(targets), goldens, hand, path), of_many=True)
         except Exception as error:
             yield Subject(name, error=ours(error), of_many=True)
 
 
-def _mapped(path: Path, calls: Mapping[str, kernels.Files], hand: Hand) -> Iterator[Subject]:
-    known = {n: f for n, f in calls.items() if kernels.is_meant(n, f, hand.maps)}
+def _mapped(path: Path, calls: Mapping[str, kernel_dumps.Files], hand: Hand) -> Iterator[Subject]:
+    known = {n: f for n, f in calls.items() if kernel_dumps.is_meant(n, f, hand.maps)}
     if not known:
         have = ", ".join(sorted({n.partition(".")[0] for n in calls}))
         raise invalid(
@@ -123,7 +123,7 @@ def _mapped(path: Path, calls: Mapping[str, kernels.Files], hand: Hand) -> Itera
         said = hand.maps.get(name.partition(".")[0]) or hand.maps[""]
         mine = replace(hand, op=said.op, arguments=said.arguments)
         try:
-            contents = Contents(kernels.read(files, said.names))
+            contents = Contents(kernel_dumps.read(files, said.names))
             yield replace(_subject(name, contents, None, mine, path), of_many=True)
         except Exception as error:
             yield Subject(name, error=ours(error), of_many=True)

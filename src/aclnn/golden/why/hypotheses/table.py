@@ -8,7 +8,7 @@ import numpy as np
 
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.texts import Text
-from aclnn.golden.why.hypotheses import elu, gates, kernels, padding, parameters, roundings, stored
+from aclnn.golden.why.hypotheses import elu, gates, padding, parameters, roundings, stored, weights
 from aclnn.golden.why.hypotheses.model import HypothesisRow, Recomputed
 
 _CUBE, _ELU = frozenset({"cubeMathType"}), frozenset({"alpha"})
@@ -79,14 +79,14 @@ TABLE = (
             "卷积核方向相反（未翻转或多翻转了一次）",
         ),
         Text("with the kernel the other way round", "以方向相反的卷积核重算"),
-        kernels.turned_round,
+        weights.turned_round,
         _WEIGHT,
     ),
     HypothesisRow(
         "transposed-weight",
         Text("input and output channels of weight are exchanged", "weight的输入通道与输出通道互换"),
         Text("with weight transposed", "以转置的weight重算"),
-        kernels.transposed,
+        weights.transposed,
         _WEIGHT,
     ),
     HypothesisRow(

@@ -1,4 +1,4 @@
-"""Kernels of convolutions, (out, in, taps …), and of ConvTbc, (taps, in, out): their direction and their channels."""
+"""Weights of convolutions, (out, in, taps …), and of ConvTbc, (taps, in, out): their direction and their channels."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from aclnn import cli
+from aclnn.base import exit_codes
 from aclnn.cases import batch
 from aclnn.cli import bench, compare, describe, environment, flags, run
-from aclnn.golden import exits
 from aclnn.golden.judge.standards import STANDARDS
 from aclnn.golden.result import ERROR, FAIL, PASS, Comparison, OutputReport
 from tests.cli.test_cli import aclnn
@@ -47,26 +47,26 @@ def test_whatever_breaks_is_a_sentence(command: str, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("ACLNN_VERBOSE", raising=False)
     monkeypatch.setattr(place, name, fail(ZeroDivisionError("by \x1b[31m")))
     ended = aclnn(command, *arguments)
-    assert ended.returncode == exits.OURS
+    assert ended.returncode == exit_codes.OURS
     assert "please report it: ZeroDivisionError: by \\x1b[31m.\n" in ended.stderr
     assert "Traceback" not in ended.stderr
     monkeypatch.setattr(place, name, fail(KeyboardInterrupt()))
     ended = aclnn(command, *arguments)
-    assert (ended.returncode, ended.stderr.count("Traceback")) == (exits.INTERRUPTED, 0)
+    assert (ended.returncode, ended.stderr.count("Traceback")) == (exit_codes.INTERRUPTED, 0)
 
 
 def test_whoever_asks_sees_where(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACLNN_VERBOSE", "1")
     monkeypatch.setattr(environment, "facts", fail(ZeroDivisionError("by 0")))
     ended = aclnn("env")
-    assert ended.returncode == exits.OURS
+    assert ended.returncode == exit_codes.OURS
     assert "Traceback" in ended.stderr
 
 
 @pytest.mark.parametrize("arguments", [["\x1b[31m"], ["run"], ["run", "--\x1b[2J"], ["ops", "--lang", "\x1b"]])
 def test_a_wrong_use_is_shown_and_not_obeyed(arguments: list[str]) -> None:
     ended = aclnn(*arguments)
-    assert ended.returncode == exits.BAD_INPUT
+    assert ended.returncode == exit_codes.BAD_INPUT
     assert "Usage: " in ended.stderr
     assert "\x1b" not in ended.stderr
 
@@ -80,11 +80,11 @@ def comparison(*reports: tuple[str, bool | None, int]) -> Comparison:
 
 def test_a_mismatch_that_was_found_stays_found() -> None:
     wrong, refused, broken = (FAIL, False, 0), (ERROR, None, 161002), (ERROR, None, 561000)
-    assert comparison(wrong, refused, broken).exit_code() == exits.MISMATCH
-    assert comparison(wrong, refused, broken).exit_code(strict=True) == exits.MISMATCH
-    assert comparison((PASS, True, 0), refused, broken).exit_code() == exits.OURS
-    assert comparison((PASS, True, 0), refused).exit_code() == exits.BAD_INPUT
-    assert comparison().exit_code() == exits.BAD_INPUT
+    assert comparison(wrong, refused, broken).exit_code() == exit_codes.MISMATCH
+    assert comparison(wrong, refused, broken).exit_code(strict=True) == exit_codes.MISMATCH
+    assert comparison((PASS, True, 0), refused, broken).exit_code() == exit_codes.OURS
+    assert comparison((PASS, True, 0), refused).exit_code() == exit_codes.BAD_INPUT
+    assert comparison().exit_code() == exit_codes.BAD_INPUT
 
 
 def test_one_case_that_breaks_does_not_take_the_others_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,10 +97,10 @@ def test_one_case_that_breaks_does_not_take_the_others_with_it(tmp_path: Path, m
     breaks = fail(IndexError("oops"))
     monkeypatch.setattr(comparing, "_expected", lambda s: breaks(s) if s.name == "b.npz" else original(s))  # type: ignore[operator]
     ended = aclnn("compare", "-tp", str(tmp_path))
-    assert ended.returncode == exits.OURS
+    assert ended.returncode == exit_codes.OURS
     assert "IndexError: oops" in ended.stdout
     case.save(tmp_path / "c.npz", gradInput=case.arrays["gradInput"] + 1)
-    assert aclnn("compare", "-tp", str(tmp_path)).returncode == exits.MISMATCH
+    assert aclnn("compare", "-tp", str(tmp_path)).returncode == exit_codes.MISMATCH
 
 
 def test_one_row_that_breaks_does_not_take_the_others_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_one_row_that_breaks_does_not_take_the_others_with_it(tmp_path: Path, mo
 
     monkeypatch.setattr(trial, "make_plan", sometimes)
     ended = aclnn("run", str(tmp_path / "t.csv"))
-    assert ended.returncode == exits.OURS
+    assert ended.returncode == exit_codes.OURS
     assert "2 ran, not checked; 1 broken: our own failure" in ended.stdout
 
 
@@ -129,7 +129,7 @@ def test_a_run_that_breaks_off_shows_what_it_knows(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(batch, "run_row", second_breaks)
     ended = aclnn("run", str(tmp_path / "t.csv"))
-    assert ended.returncode == exits.OURS
+    assert ended.returncode == exit_codes.OURS
     assert "1 ran, not checked" in ended.stdout
     assert "OSError: no pool" in ended.stderr
 
@@ -146,14 +146,14 @@ def test_a_reader_that_goes_away_changes_no_answer(tmp_path: Path) -> None:
     os.close(reading)
     ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
-    assert (ended.returncode, ended.stderr) == (exits.MISMATCH, "")
+    assert (ended.returncode, ended.stderr) == (exit_codes.MISMATCH, "")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_an_output_without_room_is_said() -> None:
     with open("/dev/full", "w") as full:
         ended = subprocess.run([sys.executable, "-c", PROGRAM, "env"], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert ended.returncode == exits.OURS
+    assert ended.returncode == exit_codes.OURS
     assert "No space left on device" in ended.stderr
     assert "Traceback" not in ended.stderr
 
@@ -166,7 +166,7 @@ def test_a_terminal_of_few_letters_shows_numbers() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
-@pytest.mark.parametrize(("ignored", "code"), [(False, exits.INTERRUPTED), (True, 0)])
+@pytest.mark.parametrize(("ignored", "code"), [(False, exit_codes.INTERRUPTED), (True, 0)])
 def test_an_interrupt_ends_the_command_unless_its_parent_has_it_ignored(ignored: bool, code: int) -> None:
     """As with nohup or `&`: whoever starts a command with SIGINT ignored wants it to go on."""
     handler = "SIG_IGN" if ignored else "default_int_handler"
@@ -195,4 +195,4 @@ def test_numpy_says_nothing_of_its_own(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([np.nan, np.inf, 1e38], np.float32))
     np.save(tmp_path / "y.npy", np.array([1, -np.inf, -1e38], np.float32))
     ended = aclnn("compare", "-tp", str(tmp_path / "x.npy"), "-gp", str(tmp_path / "y.npy"))
-    assert (ended.returncode, ended.stderr) == (exits.MISMATCH, "")
+    assert (ended.returncode, ended.stderr) == (exit_codes.MISMATCH, "")
