@@ -12,7 +12,7 @@ from aclnn.base.status import invalid
 from aclnn.golden.inherits import link
 from aclnn.golden.judge import standards
 from aclnn.golden.judge.baselines import Beside, Errors
-from aclnn.golden.judge.blocks import Miss
+from aclnn.golden.judge.blocks import SPECIALS, Miss
 from aclnn.golden.judge.metrics import Measured
 from aclnn.golden.judge.standards import Criterion, StandardRule
 from aclnn.golden.read import gate
@@ -103,7 +103,7 @@ def _report(told: dict[str, Any]) -> OutputReport:
 def _measured(told: dict[str, Any], shape: tuple[int, ...]) -> Measured:
     """The numbers of a report; sums are such that they give its means and angles again."""
     found = Measured(shape, np.zeros(0, np.int64), int(told["elements"]), in_tolerance=int(told["in_tolerance"]))
-    for name in ("nan_target", "nan_golden", "inf_target", "inf_golden", "special_misses", "documented", "misses"):
+    for name in (*SPECIALS, "misses"):
         setattr(found, name, int(told[name]))
     found.max_abs, found.max_rel = float(told["max_abs"]), float(told["max_rel"])
     found.sum_abs, found.sum_rel = (found.count * float(told[name]) for name in ("mean_abs", "mean_rel"))

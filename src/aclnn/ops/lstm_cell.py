@@ -32,6 +32,10 @@ from aclnn.contract.words import all_or_none
 from aclnn.ops.definition import Definition
 
 GATE_COLUMNS = Const(4) * Dim("cx", 1)
+STATE: dict[str, Any] = {"ranks": (2,), "shape": "cx", "dtype_like": "cx"}  # [B, H]
+GATES: dict[str, Any] = {"ranks": (2,), "shape": (Dim("cx", 0), GATE_COLUMNS), "dtype_like": "cx"}  # [B, 4H]
+BIAS: dict[str, Any] = {"ranks": (1,), "shape": (GATE_COLUMNS,), "dtype_like": "cx"}  # [4H]
+OLD_STATE = tensor_in("cx", ranks=(2,), en="The old cell state, [B, H].", zh="旧细胞状态，[B, H]。")
 
 thnn_fused_lstm_cell_backward = Op(
     "aclnnThnnFusedLstmCellBackward",
@@ -45,9 +49,7 @@ thnn_fused_lstm_cell_backward = Op(
             "gradHyOptional",
             python="grad_hy",
             optional=True,
-            ranks=(2,),
-            shape="cx",
-            dtype_like="cx",
+            **STATE,
             en="Gradient of the hidden state hy, [B, H]; null is zeros.",
             zh="隐藏状态hy的梯度，[B, H]；为空时按0计算。",
         ),
@@ -55,26 +57,15 @@ thnn_fused_lstm_cell_backward = Op(
             "gradCOptional",
             python="grad_cy",
             optional=True,
-            ranks=(2,),
-            shape="cx",
-            dtype_like="cx",
+            **STATE,
             en="Gradient of the new cell state cy, [B, H]; null is zeros.",
             zh="新细胞状态cy的梯度，[B, H]；为空时按0计算。",
         ),
-        tensor_in("cx", ranks=(2,), en="The old cell state, [B, H].", zh="旧细胞状态，[B, H]。"),
-        tensor_in(
-            "cy",
-            ranks=(2,),
-            shape="cx",
-            dtype_like="cx",
-            en="The new cell state, [B, H].",
-            zh="新细胞状态，[B, H]。",
-        ),
+        OLD_STATE,
+        tensor_in("cy", **STATE, en="The new cell state, [B, H].", zh="新细胞状态，[B, H]。"),
         tensor_in(
             "storage",
-            ranks=(2,),
-            shape=(Dim("cx", 0), GATE_COLUMNS),
-            dtype_like="cx",
+            **GATES,
             domain="gate",
             en="The activated gates i, f, g, o side by side, [B, 4H].",
             zh="激活后的四个门i、f、g、o，按列依次排布，[B, 4H]。",
@@ -96,18 +87,14 @@ thnn_fused_lstm_cell_backward = Op(
         tensor_out(
             "gradCxOut",
             python="grad_cx",
-            ranks=(2,),
-            shape="cx",
-            dtype_like="cx",
+            **STATE,
             en="Gradient of the old cell state, [B, H].",
             zh="旧细胞状态的梯度，[B, H]。",
         ),
         tensor_out(
             "gradBiasOut",
             python="grad_bias",
-            ranks=(1,),
-            shape=(GATE_COLUMNS,),
-            dtype_like="cx",
+            **BIAS,
             when=Attr("hasBias"),
             en="Gradient of the bias, [4H].",
             zh="偏置的梯度，[4H]。",
@@ -215,14 +202,8 @@ def thnn_fused_lstm_cell_backward_cases() -> Iterator[Case]:
     yield plain.but("spread gradCxOut", gradCxOut=TensorSpec(FLOAT32, (3, 4), (10, 2), 3, Format.ND, 40))
 
 
-def _gates(name: str, **given: Any) -> Arg:
-    return tensor_in(name, ranks=(2,), shape=(Dim("cx", 0), GATE_COLUMNS), dtype_like="cx", **given)
-
-
 def _bias(name: str, python: str, **given: Any) -> Arg:
-    return tensor_in(
-        name, python=python, optional=True, default=None, ranks=(1,), shape=(GATE_COLUMNS,), dtype_like="cx", **given
-    )
+    return tensor_in(name, python=python, optional=True, default=None, **BIAS, **given)
 
 
 thnn_fused_lstm_cell = Op(
@@ -233,29 +214,15 @@ thnn_fused_lstm_cell = Op(
     en="The LSTM cell behind its matrix products: new states, and the activated gates for the backward.",
     zh="LSTMCell中矩阵乘之后的部分：新的状态，以及供反向使用的激活后的门。",
     args=(
-        _gates("inputGates", en="x·w_ihᵀ, [B, 4H], columns i, f, g, o.", zh="x·w_ihᵀ，[B, 4H]，按i、f、g、o排布。"),
-        _gates("hiddenGates", en="h·w_hhᵀ, [B, 4H].", zh="h·w_hhᵀ，[B, 4H]。"),
-        tensor_in("cx", ranks=(2,), en="The old cell state, [B, H].", zh="旧细胞状态，[B, H]。"),
+        tensor_in(
+            "inputGates", **GATES, en="x·w_ihᵀ, [B, 4H], columns i, f, g, o.", zh="x·w_ihᵀ，[B, 4H]，按i、f、g、o排布。"
+        ),
+        tensor_in("hiddenGates", **GATES, en="h·w_hhᵀ, [B, 4H].", zh="h·w_hhᵀ，[B, 4H]。"),
+        OLD_STATE,
         _bias("inputBiasOptional", "input_bias", en="b_ih, [4H].", zh="b_ih，[4H]。"),
         _bias("hiddenBiasOptional", "hidden_bias", en="b_hh, [4H].", zh="b_hh，[4H]。"),
-        tensor_out(
-            "hyOut",
-            python="hy",
-            ranks=(2,),
-            shape="cx",
-            dtype_like="cx",
-            en="The new hidden state, [B, H].",
-            zh="新隐藏状态，[B, H]。",
-        ),
-        tensor_out(
-            "cyOut",
-            python="cy",
-            ranks=(2,),
-            shape="cx",
-            dtype_like="cx",
-            en="The new cell state, [B, H].",
-            zh="新细胞状态，[B, H]。",
-        ),
+        tensor_out("hyOut", python="hy", **STATE, en="The new hidden state, [B, H].", zh="新隐藏状态，[B, H]。"),
+        tensor_out("cyOut", python="cy", **STATE, en="The new cell state, [B, H].", zh="新细胞状态，[B, H]。"),
         tensor_out(
             "storageOut",
             python="storage",

@@ -14,6 +14,9 @@ from aclnn.base.geometry import Array
 from aclnn.base.tolerance import Precision, Terms, allowed_error, error_ratio
 from aclnn.golden.judge.sound import Box, Truth
 
+SPECIALS = ("nan_target", "nan_golden", "inf_target", "inf_golden", "special_misses", "documented")
+"""What is counted of NaN and Inf; the last two: where the sides do not agree, and where documents allow that."""
+
 BLOCK = 24 * 1024  # elements: a dozen float64 arrays of this size stay in the cache
 
 
@@ -104,8 +107,7 @@ class Block:
         self.documented = (nan_t & inf_g) if self.pair.nan_for_inf else np.zeros_like(nan_t)
         disagree = special & ~((nan_t & nan_g) | (t == g) | self.documented)
         masks = (nan_t, nan_g, inf_t, inf_g, disagree, self.documented)
-        names = ("nan_target", "nan_golden", "inf_target", "inf_golden", "special_misses", "documented")
-        self.specials = {name: int(np.count_nonzero(mask)) for name, mask in zip(names, masks, strict=True)}
+        self.specials = {name: int(np.count_nonzero(mask)) for name, mask in zip(SPECIALS, masks, strict=True)}
         self.error = np.where(special, np.where(disagree, np.inf, 0.0), self.error)
         self.worst_error = float(self.error.max())
         self.wide_target, self.wide_golden = np.where(special, 0.0, t), np.where(special, 0.0, g)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from aclnn.golden.judge.baselines import Errors
+from aclnn.golden.judge.blocks import SPECIALS
 from aclnn.golden.judge.metrics import Measured
 from aclnn.golden.result import FAIL, PASS, OutputReport
 from aclnn.golden.texts import Text, number, percent
@@ -58,7 +59,7 @@ METRICS = (
     _plain("rmse", "RMSE", "RMSE", PAGE),
     Metric("cosine", lambda m: m.cosine, Text("cosine", "余弦"), lambda m: f"{m.cosine:.5f}", (TERMINAL, PAGE)),
     Metric("effective_bits", lambda m: m.effective_bits, Text("bits", "有效位"), _bits, (TERMINAL, PAGE)),
-    *(_count(key) for key in ("nan_target", "nan_golden", "inf_target", "inf_golden", "special_misses", "documented")),
+    *map(_count, SPECIALS),
     Metric("misses", lambda m: m.misses, Text("misses", "超差数"), lambda m: f"{m.misses:,}", (PAGE,)),
     Metric("worst_index", lambda m: " ".join(map(str, m.worst.index)) if m.worst else ""),
     Metric("worst_target", _of_worst("target")),
