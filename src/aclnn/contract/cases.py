@@ -42,6 +42,12 @@ class Case:
         """The same case with some values changed."""
         return replace(self, values={**self.values, **changed}, note=note, device=device or self.device)
 
+    def seen(self, note: str, /, **views: tuple[tuple[int, ...], int, int | None]) -> Case:
+        """The same case with tensors that lie otherwise: their strides, offset and storage (None: nobody says)."""
+        names = ("strides", "offset", "storage")
+        specs = {n: self.values[n]._replace(**dict(zip(names, view, strict=True))) for n, view in views.items()}
+        return self.but(note, **specs)
+
 
 def fill(case: Case, seed: int = 0) -> dict[str, Any]:
     """The case's arguments with memory: Tensors in place of specs, everything else as it is.

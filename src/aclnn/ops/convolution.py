@@ -308,18 +308,12 @@ def _dtypes_and_masks() -> Iterator[Case]:
 
 def _views() -> Iterator[Case]:
     plain = convolution_backward_case(size=5, padding=1)
-
-    def view(name: str, *strides: int, offset: int) -> dict[str, Any]:
-        return {name: plain.values[name]._replace(strides=strides, offset=offset, storage=None)}
-
-    yield plain.but("broadcast gradOutput", **view("gradOutput", 0, 0, 1, 0, offset=2))
-    yield plain.but("channels last in memory", **view("input", 100, 1, 20, 4, offset=0))
-    yield plain.but(
-        "reversed", **view("input", 100, -25, 5, -1, offset=90), **view("weight", -36, 9, -3, 1, offset=200)
-    )
-    yield plain.but("spread gradInput", **view("gradInput", 201, 50, 10, 2, offset=3))
-    yield plain.but("permuted gradWeight", **view("gradWeight", 1, 6, -72, 24, offset=150))
-    yield plain.but("reversed gradBias", **view("gradBias", -2, offset=11))
+    yield plain.seen("broadcast gradOutput", gradOutput=((0, 0, 1, 0), 2, None))
+    yield plain.seen("channels last in memory", input=((100, 1, 20, 4), 0, None))
+    yield plain.seen("reversed", input=((100, -25, 5, -1), 90, None), weight=((-36, 9, -3, 1), 200, None))
+    yield plain.seen("spread gradInput", gradInput=((201, 50, 10, 2), 3, None))
+    yield plain.seen("permuted gradWeight", gradWeight=((1, 6, -72, 24), 150, None))
+    yield plain.seen("reversed gradBias", gradBias=((-2,), 11, None))
 
 
 def _empty_tensors() -> Iterator[Case]:

@@ -227,16 +227,10 @@ def _dtypes() -> Iterator[Case]:
 
 def _views() -> Iterator[Case]:
     plain = convolution_case(size=5, padding=1)
-
-    def view(name: str, *strides: int, offset: int) -> dict[str, Any]:
-        return {name: plain.values[name]._replace(strides=strides, offset=offset, storage=None)}
-
-    yield plain.but("channels last in memory", **view("input", 100, 1, 20, 4, offset=0))
-    yield plain.but("broadcast bias", **view("bias", 0, offset=1))
-    yield plain.but(
-        "reversed", **view("input", 100, -25, 5, -1, offset=90), **view("weight", -36, 9, -3, 1, offset=200)
-    )
-    yield plain.but("spread output", **view("output", 301, 50, 10, 2, offset=3))
+    yield plain.seen("channels last in memory", input=((100, 1, 20, 4), 0, None))
+    yield plain.seen("broadcast bias", bias=((0,), 1, None))
+    yield plain.seen("reversed", input=((100, -25, 5, -1), 90, None), weight=((-36, 9, -3, 1), 200, None))
+    yield plain.seen("spread output", output=((301, 50, 10, 2), 3, None))
 
 
 def _empty_tensors() -> Iterator[Case]:

@@ -24,7 +24,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.geometry import Array
 from aclnn.base.ranges import Size, product_total
 from aclnn.base.scalar import scalar as number
-from aclnn.base.tensor import TensorSpec, dense
+from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.model import ANY_FORMAT, Arg, Op, flag, scalar, tensor_in, tensor_out, tensor_updated
@@ -188,9 +188,9 @@ def elu_backward_cases() -> Iterator[Case]:
     yield elu_backward_case((2, 3), -0.5, 2.0, 1.5)
     yield elu_backward_case((2, 3), 1.0, -1.0, -2.0, True)
     plain = elu_backward_case((4, 3), 1.2, 0.8, 1.1)
-    yield plain.but("broadcast gradOutput", gradOutput=TensorSpec(FLOAT32, (4, 3), (0, 1), 2, storage=9))
-    yield plain.but("reversed selfOrResult", selfOrResult=TensorSpec(FLOAT32, (4, 3), (-3, 1), 9, storage=12))
-    yield plain.but("transposed gradInput", gradInput=TensorSpec(FLOAT32, (4, 3), (1, 5), 1, storage=20))
+    yield plain.seen("broadcast gradOutput", gradOutput=((0, 1), 2, 9))
+    yield plain.seen("reversed selfOrResult", selfOrResult=((-3, 1), 9, 12))
+    yield plain.seen("transposed gradInput", gradInput=((1, 5), 1, 20))
     yield plain.but("gradInput of another dtype", gradInput=dense(FLOAT16, (4, 3)))
 
 
@@ -229,8 +229,8 @@ def elu_cases() -> Iterator[Case]:
     yield elu_case((2, 3), -0.5, 2.0, 1.5)
     yield elu_case((2, 3), 1.0, -1.0, -2.0)
     plain = elu_case((4, 3), 1.2, 0.8, 1.1)
-    yield plain.but("broadcast self", self=TensorSpec(FLOAT32, (4, 3), (0, 1), 2, storage=9))
-    yield plain.but("transposed out", out=TensorSpec(FLOAT32, (4, 3), (1, 5), 1, storage=20))
+    yield plain.seen("broadcast self", self=((0, 1), 2, 9))
+    yield plain.seen("transposed out", out=((1, 5), 1, 20))
     yield plain.but("out of another dtype", out=dense(FLOAT16, (4, 3)))
 
 

@@ -23,7 +23,7 @@ from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.ranges import TINIEST, Size, beyond_range, nearest_zero, passed_on, product_total, sum_total
 from aclnn.base.sums import sum_rows
-from aclnn.base.tensor import TensorSpec, dense
+from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Attr, Const, Dim
@@ -194,12 +194,12 @@ def thnn_fused_lstm_cell_backward_cases() -> Iterator[Case]:
     yield make(has_bias=False)
     yield plain.but("gradBiasOut given but not asked for", hasBias=False)
     yield plain.but("gradBiasOut of any kind when not asked for", hasBias=False, gradBiasOut=dense(FLOAT64, (2, 2)))
-    yield plain.but("broadcast gradHyOptional", gradHyOptional=TensorSpec(FLOAT32, (3, 4), (0, 1), 2, Format.ND, 9))
-    yield plain.but("reversed storage", storage=TensorSpec(FLOAT32, (3, 16), (-16, -1), 47, Format.ND, 48))
-    yield plain.but("transposed cx", cx=TensorSpec(FLOAT32, (3, 4), (1, 3), 0, Format.ND, 12))
-    yield plain.but("transposed gradGatesOut", gradGatesOut=TensorSpec(FLOAT32, (3, 16), (1, 4), 1, Format.ND, 70))
-    yield plain.but("reversed gradBiasOut", gradBiasOut=TensorSpec(FLOAT32, (16,), (-2,), 31, Format.ND, 40))
-    yield plain.but("spread gradCxOut", gradCxOut=TensorSpec(FLOAT32, (3, 4), (10, 2), 3, Format.ND, 40))
+    yield plain.seen("broadcast gradHyOptional", gradHyOptional=((0, 1), 2, 9))
+    yield plain.seen("reversed storage", storage=((-16, -1), 47, 48))
+    yield plain.seen("transposed cx", cx=((1, 3), 0, 12))
+    yield plain.seen("transposed gradGatesOut", gradGatesOut=((1, 4), 1, 70))
+    yield plain.seen("reversed gradBiasOut", gradBiasOut=((-2,), 31, 40))
+    yield plain.seen("spread gradCxOut", gradCxOut=((10, 2), 3, 40))
 
 
 def _bias(name: str, python: str, **given: Any) -> Arg:
@@ -319,13 +319,13 @@ def thnn_fused_lstm_cell_cases() -> Iterator[Case]:
         yield make(4, 5, dtype=dtype, device=CPU)
     for batch, hidden_size in ((0, 3), (3, 0), (0, 0), (1, 1)):
         yield make(batch, hidden_size)
-    yield plain.but("broadcast inputGates", inputGates=TensorSpec(FLOAT32, (3, 16), (0, 1), 2, Format.ND, 20))
-    yield plain.but("reversed hiddenGates", hiddenGates=TensorSpec(FLOAT32, (3, 16), (-16, -1), 47, Format.ND, 48))
-    yield plain.but("transposed cx", cx=TensorSpec(FLOAT32, (3, 4), (1, 3), 0, Format.ND, 12))
-    yield plain.but("spread inputBiasOptional", inputBiasOptional=TensorSpec(FLOAT32, (16,), (2,), 1, Format.ND, 40))
-    yield plain.but("spread hyOut", hyOut=TensorSpec(FLOAT32, (3, 4), (10, 2), 3, Format.ND, 40))
-    yield plain.but("transposed cyOut", cyOut=TensorSpec(FLOAT32, (3, 4), (1, 3), 0, Format.ND, 12))
-    yield plain.but("transposed storageOut", storageOut=TensorSpec(FLOAT32, (3, 16), (1, 4), 1, Format.ND, 70))
+    yield plain.seen("broadcast inputGates", inputGates=((0, 1), 2, 20))
+    yield plain.seen("reversed hiddenGates", hiddenGates=((-16, -1), 47, 48))
+    yield plain.seen("transposed cx", cx=((1, 3), 0, 12))
+    yield plain.seen("spread inputBiasOptional", inputBiasOptional=((2,), 1, 40))
+    yield plain.seen("spread hyOut", hyOut=((10, 2), 3, 40))
+    yield plain.seen("transposed cyOut", cyOut=((1, 3), 0, 12))
+    yield plain.seen("transposed storageOut", storageOut=((1, 4), 1, 70))
 
 
 OPERATORS = (
