@@ -312,8 +312,8 @@ def _strided_cases(plain: Case) -> Iterator[Case]:
     )
     yield plain.but("transposed w_ih", params=(view((8, 4), (1, 8), 0, 32), *rest))
     yield plain.but("broadcast h0", hx=(view((1, 2, 2), (9, 0, 0), 1, 2), plain.values["hx"][1]))
-    yield plain.but("transposed output", output=view((3, 2, 2), (2, 1, 7), 5, 40))
-    yield plain.but("reversed hy", hy=view((1, 2, 2), (4, -2, -1), 3, 4))
+    yield plain.seen("transposed output", output=((2, 1, 7), 5, 40))
+    yield plain.seen("reversed hy", hy=((4, -2, -1), 3, 4))
     yield plain.but("transposed iOut", iOut=(view((3, 2, 2), (1, 3, 6), 0, 12),))
 
 
