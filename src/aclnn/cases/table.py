@@ -116,13 +116,13 @@ def _with_views(case: Case, text: str) -> Case:
     changed: dict[str, Any] = {}
     for name, layout in _assignments(text):
         spec = case.values.get(name)
-        strides, _, offset = layout.partition("@")
-        steps = parse(f"{strides},") if strides else ()
+        listed, _, offset = layout.partition("@")
+        strides = parse(f"{listed},") if listed else ()
         if not isinstance(spec, TensorSpec):
             raise invalid(f"{case.op.name} has no tensor {name!r} here.")
-        if len(steps) != spec.rank or not all(isinstance(s, int) for s in steps):
-            raise invalid(f"{name} has rank {spec.rank}, so it needs {spec.rank} strides, not {strides!r}.")
-        changed[name] = spec._replace(strides=steps, offset=_offset(offset), storage=None)
+        if len(strides) != spec.rank or not all(isinstance(s, int) for s in strides):
+            raise invalid(f"{name} has rank {spec.rank}, so it needs {spec.rank} strides, not {listed!r}.")
+        changed[name] = spec._replace(strides=strides, offset=_offset(offset), storage=None)
     return case.but(case.note, **changed) if changed else case
 
 

@@ -144,12 +144,12 @@ def load(folder: Path, wanted: Callable[[str], bool]) -> Dump:
 
     def member(name: str, begin: int) -> int:
         if name == "data" and text.startswith("{", begin):
-            return _walk(text, begin, entry)
+            return _each_member(text, begin, entry)
         head[name], end = _decoded(text, begin)
         return end
 
     with gate.refusals(path):
-        _walk(text, _past_blanks(text, 0), member)
+        _each_member(text, _past_blanks(text, 0), member)
         if head.get("framework", "pytorch") != "pytorch":
             raise ValueError(f"its framework is {containers.brief(head['framework'])}; only pytorch is understood")
         return Dump(folder, str(head.get("level", "")), str(head.get("task", "")), entries)
@@ -166,7 +166,7 @@ def _decoded(text: str, start: int) -> tuple[Any, int]:
         raise ValueError("it nests too deeply") from None
 
 
-def _walk(text: str, at: int, visit: Callable[[str, int], int]) -> int:
+def _each_member(text: str, at: int, visit: Callable[[str, int], int]) -> int:
     """Goes through the members of a JSON object; `visit` gets a name and where its value begins, and says its end."""
     if not text.startswith("{", at):
         raise ValueError("it is no JSON object")
