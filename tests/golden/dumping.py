@@ -17,6 +17,7 @@ import ml_dtypes
 import numpy as np
 
 import aclnn
+from aclnn.golden.result import DumpComparison
 
 Array = np.ndarray[Any, Any]
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -227,3 +228,35 @@ def lstm_parameters(
 def hostile_pickle() -> bytes:
     """What a free unpickler would run."""
     return pickle.dumps(print, protocol=2)
+
+
+# A dump of one convolution, and what comparing it says
+
+CONV = "Functional.conv2d.0"
+
+
+def judged(folder: Path, **options: Any) -> DumpComparison:
+    found = aclnn.compare(folder, **options)
+    assert isinstance(found, DumpComparison)
+    return found
+
+
+def names(found: DumpComparison) -> list[str]:
+    return [call.name for call in found.calls]
+
+
+def why(found: DumpComparison) -> dict[str, str]:
+    return {r.label: r.why.en for r in found.unjudged if r.why}
+
+
+def entry(folder: Path, change: Any) -> None:
+    path = folder / "dump.json"
+    told = json.loads(path.read_text())
+    change(told["data"])
+    path.write_text(json.dumps(told))
+
+
+def small(folder: Path, **options: Any) -> DumpWriter:
+    w = DumpWriter(folder, **options)
+    w.conv(CONV, w.draw(2, 3, 8, 8), w.draw(4, 3, 3, 3), w.draw(4), padding=1)
+    return w

@@ -10,6 +10,7 @@ import numpy as np
 from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.base.rounding import to_fp16, to_hf32
+from tests.golden.by_hand import accumulated, lstm_backwards, product_by_picture
 from tests.golden.planting import Array, Planted, planted
 
 Wrong = dict[str, Any]
@@ -119,20 +120,13 @@ def lstm_float16() -> Fault:
 # Accumulation: the terms of every sum one after the other, each partial sum rounded
 
 
-def _accumulated(terms: Array, dtype: Any) -> Array:
-    total = np.zeros(terms.shape[1:], dtype)
-    for term in terms:
-        total = (total + term.astype(dtype)).astype(dtype)
-    return total
-
-
 @fault
 def conv_float16_accumulation() -> Fault:
     run = conv(batch=4, size=12, kernel=1, padding=0, dtype=FLOAT16)
     g, x = (run.given[n].astype(np.float32) for n in ("gradOutput", "input"))
     terms = np.einsum("nohw,nchw->nhwoc", g, x).reshape(-1, 6, 6, 1, 1)
-    bias = _accumulated(np.moveaxis(g, 1, -1).reshape(-1, 6), np.float16)
-    return run, {"gradWeight": _accumulated(terms, np.float16), "gradBias": bias}, "float16-accumulation"
+    bias = accumulated(np.moveaxis(g, 1, -1).reshape(-1, 6), np.float16)
+    return run, {"gradWeight": accumulated(terms, np.float16), "gradBias": bias}, "float16-accumulation"
 
 
 @fault
@@ -140,7 +134,7 @@ def tbc_float16_accumulation() -> Fault:
     run = tbc(time=60, batch=4, kernel=1, pad=0, dtype=FLOAT16)
     g, x = (run.given[n].astype(np.float32) for n in ("self", "input"))
     terms = np.einsum("tbo,tbc->tbco", g, x).reshape(-1, 1, 5, 5)
-    return run, {"gradWeight": _accumulated(terms, np.float16)}, "float16-accumulation"
+    return run, {"gradWeight": accumulated(terms, np.float16)}, "float16-accumulation"
 
 
 @fault
@@ -148,13 +142,13 @@ def tbc_bfloat16_accumulation() -> Fault:
     run = tbc(time=60, batch=4, kernel=1, pad=0, dtype=BFLOAT16)
     g, x = (run.given[n].astype(np.float32) for n in ("self", "input"))
     terms = np.einsum("tbo,tbc->tbco", g, x).reshape(-1, 1, 5, 5)
-    return run, {"gradWeight": _accumulated(terms, BFLOAT16.numpy)}, "bfloat16-accumulation"
+    return run, {"gradWeight": accumulated(terms, BFLOAT16.numpy)}, "bfloat16-accumulation"
 
 
 @fault
 def cell_float16_accumulation() -> Fault:
     run = cell(batch=400, dtype=FLOAT16)
-    return run, {"gradBiasOut": _accumulated(run.arrays["gradGatesOut"], np.float16)}, "float16-accumulation"
+    return run, {"gradBiasOut": accumulated(run.arrays["gradGatesOut"], np.float16)}, "float16-accumulation"
 
 
 @fault
@@ -167,38 +161,18 @@ def elu_float16_arithmetic() -> Fault:
     return run, {"gradInput": np.where(x > 0, g * scale, g * input_scale * (x + alpha * scale))}, "float16-arithmetic"
 
 
-def _lstm_by_hand(run: Planted, product: Callable[[Array, Array], Array]) -> tuple[Array, Array, Array]:
-    """One layer and direction backwards, with another matrix product: dx, dhPrev and the gradients of the gates."""
-    given = {k: [a.astype(np.float32) for a in v] if isinstance(v, list) else v for k, v in run.given.items()}
-    i, g, f, o, c, tanhc = (given[n][0] for n in ("i", "g", "f", "o", "c", "tanhc"))
-    w_ih, w_hh, c0 = given["params"][0], given["params"][1], given["hx"][1]
-    dy, dh, dc = (given[n].astype(np.float32) for n in ("dy", "dh", "dc"))
-    dh_next, dc_next, dx, gates = dh[0], dc[0], [], []
-    for t in reversed(range(len(i))):
-        c_prev = c[t - 1] if t else c0[0]
-        dh_t = dy[t] + dh_next
-        dc_t = dh_t * o[t] * (1 - tanhc[t] ** 2) + dc_next
-        parts = [dc_t * g[t] * i[t] * (1 - i[t]), dc_t * c_prev * f[t] * (1 - f[t])]
-        parts += [dc_t * i[t] * (1 - g[t] ** 2), dh_t * tanhc[t] * o[t] * (1 - o[t])]
-        gate = np.concatenate(parts, -1)
-        dh_next, dc_next = product(gate, w_hh), dc_t * f[t]
-        dx.append(product(gate, w_ih))
-        gates.append(gate)
-    return np.stack(dx[::-1]), dh_next[None], np.stack(gates[::-1])
-
-
 @fault
 def lstm_hf32_products() -> Fault:
     run = lstm(steps=4, batch=6, input_size=8, hidden_size=8, layers=1, bidirectional=False)
-    dx, dh_prev, _ = _lstm_by_hand(run, lambda a, b: to_hf32(a) @ to_hf32(b))
+    dx, dh_prev, _ = lstm_backwards(run, lambda a, b: to_hf32(a) @ to_hf32(b))
     return run, {"dxOut": dx, "dhPrevOut": dh_prev}, "hf32"
 
 
 @fault
 def lstm_float16_accumulation() -> Fault:
     run = lstm(steps=12, batch=20, hidden_size=8, layers=1, bidirectional=False, dtype=FLOAT16)
-    _, _, gates = _lstm_by_hand(run, lambda a, b: a @ b)
-    bias = _accumulated(gates.reshape(-1, 32), np.float16)
+    _, _, gates = lstm_backwards(run, lambda a, b: a @ b)
+    bias = accumulated(gates.reshape(-1, 32), np.float16)
     return run, {"dparamsOut[2]": bias, "dparamsOut[3]": bias}, "float16-accumulation"
 
 
@@ -411,31 +385,13 @@ def cell_bias_not_written() -> Fault:
 # Partial sums: one matrix product for each picture, added into the result itself
 
 
-def _product_by_picture(run: Planted) -> Wrong:
-    """The gradients of a plain convolution with one tap, or of several along the last axis, by hand."""
-    g, x, w = (run.given[n].astype(np.float32) for n in ("gradOutput", "input", "weight"))
-    taps, dtype = w.shape[-1], run.given["input"].dtype
-    wide = x.shape[-1] - taps + 1
-    grad_x = np.zeros(x.shape, dtype)
-    for q in range(taps):
-        part = np.einsum("nohw,oc->nchw", g, w[:, :, 0, q]).astype(dtype)
-        grad_x[..., q : q + wide] = grad_x[..., q : q + wide] + part
-    grad_w, grad_b = np.zeros(w.shape, dtype), np.zeros(len(w), dtype)
-    for n in range(len(g)):
-        for q in range(taps):
-            one = np.einsum("ohw,chw->oc", g[n], x[n, ..., q : q + wide], dtype=np.float32)
-            grad_w[:, :, 0, q] = (grad_w[:, :, 0, q].astype(np.float32) + one).astype(dtype)
-        grad_b = grad_b + g[n].sum(axis=(1, 2)).astype(dtype)
-    return {"gradInput": grad_x, "gradWeight": grad_w, "gradBias": grad_b}
-
-
 @fault
 def conv_float16_partial_sums() -> Fault:
     run = conv(batch=9, kernel=(1, 5), size=(5, 9), padding=0, dtype=FLOAT16)
-    return run, _product_by_picture(run), "float16-partial-sums"
+    return run, product_by_picture(run), "float16-partial-sums"
 
 
 @fault
 def conv_bfloat16_partial_sums() -> Fault:
     run = conv(batch=9, kernel=(1, 5), size=(5, 9), padding=0, dtype=BFLOAT16)
-    return run, _product_by_picture(run), "bfloat16-partial-sums"
+    return run, product_by_picture(run), "bfloat16-partial-sums"
