@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 import typer
@@ -14,28 +15,20 @@ from aclnn.golden.judge.standards import STANDARDS
 from aclnn.runtime.settings import ENGINES
 
 
-def _beginning(words: list[str], begun: str) -> list[str]:
-    return [word for word in words if word.lower().startswith(begun.lower())]
+def _beginning(words: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """What completes the words of a list, whatever case they are begun in."""
+
+    def complete(begun: str) -> list[str]:  # typer looks at the type
+        return [word for word in words() if word.lower().startswith(begun.lower())]
+
+    return complete
 
 
-def operator_names(begun: str) -> list[str]:
-    return _beginning([name for op in ops.all_ops() for name in (op.name, op.python)], begun)
-
-
-def product_names(begun: str) -> list[str]:
-    return _beginning([product.key for product in DEVICES], begun)
-
-
-def standard_names(begun: str) -> list[str]:
-    return _beginning(list(STANDARDS), begun)
-
-
-def engine_names(begun: str) -> list[str]:
-    return _beginning(list(ENGINES), begun)
-
-
-def language_names(begun: str) -> list[str]:
-    return _beginning(list(language.LANGUAGES), begun)
+operator_names = _beginning(lambda: [name for op in ops.all_ops() for name in (op.name, op.python)])
+product_names = _beginning(lambda: [product.key for product in DEVICES])
+standard_names = _beginning(lambda: STANDARDS)
+engine_names = _beginning(lambda: ENGINES)
+language_names = _beginning(lambda: language.LANGUAGES)
 
 
 def _choose(name: str | None) -> None:

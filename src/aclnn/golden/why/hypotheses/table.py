@@ -8,7 +8,7 @@ import numpy as np
 
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.texts import Text
-from aclnn.golden.why.hypotheses import elu, gates, padding, parameters, roundings, stored, weights
+from aclnn.golden.why.hypotheses import attributes, gates, parameters, roundings, stored, weights
 from aclnn.golden.why.hypotheses.model import HypothesisRow, Recomputed
 
 _CUBE, _ELU = frozenset({"cubeMathType"}), frozenset({"alpha"})
@@ -62,14 +62,14 @@ TABLE = (
             "selfOrResult被当作正向的{taken}，而isResult是{asked}",
         ),
         Text("with isResult {other}", "以isResult为{other}重算"),
-        elu.the_other_flag,
+        attributes.the_other_flag,
         _ELU,
     ),
     HypothesisRow(
         "{name}-ignored",
         Text("{name} was ignored", "忽略了{name}"),
         Text("with {name} 1", "以{name}为1重算"),
-        elu.without_a_scale,
+        attributes.without_a_scale,
         _ELU,
     ),
     HypothesisRow(
@@ -93,14 +93,14 @@ TABLE = (
         "padding-sign",
         Text("{name} was added where it must be subtracted", "{name}的符号相反"),
         Text("with {name} of the other sign", "以符号相反的{name}重算"),
-        padding.times(-1),
+        attributes.padding_times(-1),
         _PADDING,
     ),
     HypothesisRow(
         "padding-ignored",
         Text("{name} was ignored", "忽略了{name}"),
         Text("with {name} 0", "以{name}为0重算"),
-        padding.times(0),
+        attributes.padding_times(0),
         _PADDING,
     ),
     HypothesisRow(
