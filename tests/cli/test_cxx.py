@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 import aclnn
+from aclnn.base import chinese
 from aclnn.cli import cxx, missing
 from tests.doors.toolchain import PROGRAMS, built, needs_compiler, run_program
 
@@ -76,6 +77,12 @@ def test_a_failing_link_is_explained_and_keeps_its_code(tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("said", SAID)
+def test_what_a_compiler_misses_is_explained_in_chinese(said: str) -> None:
+    for sentence in missing.explain(said):
+        assert chinese.translated(sentence).endswith("。")
+
+
 def test_missing_lists_symbols_and_what_is_looked_up(tmp_path: Path) -> None:
     source, made = tmp_path / "one.cpp", tmp_path / "one.o"
     source.write_text(SOURCE)
