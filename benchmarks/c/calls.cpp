@@ -22,7 +22,8 @@ namespace {
 
 constexpr int kRounds = 60, kCalls = 300;
 constexpr double kPatience = 1e6;  // microseconds, after which a fourth round or a later one does not begin
-constexpr int kTurns = 20;  // of so many calls that each of two threads takes: starting one of them must not count
+constexpr double kBeside = 2e5;  // microseconds that two threads work beside each other: a busy machine needs some of
+                                 // them to find each a core
 
 void need(int code, const char* what) {
   if (code == 0) return;
@@ -196,8 +197,9 @@ void repeated(Job& job, bool synchronize) {
 
 // How many times the calls of one thread two threads make in the same time, each on a stream of its own.
 double two_threads(Job& first, Job& second, bool synchronize) {
+  const int turns = 1 + static_cast<int>(kBeside / kCalls / microseconds([&] { both_phases(first, synchronize); }));
   const auto calls = [&](Job& job) {
-    for (int turn = 0; turn < kTurns; ++turn) both_phases(job, synchronize);
+    for (int turn = 0; turn < turns; ++turn) both_phases(job, synchronize);
   };
   const double alone = microseconds([&] { calls(first); });
   const double together = microseconds([&] {

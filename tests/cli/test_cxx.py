@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 import aclnn
+from aclnn.base import chinese
 from aclnn.cli import cxx, missing
 from tests.doors.toolchain import PROGRAMS, built, needs_compiler, run_program
 
@@ -76,6 +77,12 @@ def test_a_failing_link_is_explained_and_keeps_its_code(tmp_path: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("said", SAID)
+def test_what_a_compiler_misses_is_explained_in_chinese(said: str) -> None:
+    for sentence in missing.explain(said):
+        assert chinese.translated(sentence).endswith("。")
+
+
 def test_missing_lists_symbols_and_what_is_looked_up(tmp_path: Path) -> None:
     source, made = tmp_path / "one.cpp", tmp_path / "one.o"
     source.write_text(SOURCE)
@@ -136,9 +143,10 @@ def test_a_right_program_is_clean_under_sanitizers_and_a_wrong_one_is_not(tmp_pa
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 def test_a_right_program_is_clean_in_valgrind(tmp_path: Path) -> None:
+    """With the options of the how-to page: what may be lost is shown as well."""
     target = tmp_path / "tiny"
     assert CliRunner().invoke(app, [str(PROGRAMS / "tiny.cpp"), "-g", "-o", str(target)]).exit_code == 0
-    options = ["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"]
-    quiet = [f"--suppressions={built() / 'share' / 'aclnn' / 'valgrind.supp'}", "--show-leak-kinds=definite"]
-    ended = run_program(["valgrind", *options, *quiet, target], dict(os.environ), timeout=200)
+    suppressions = f"--suppressions={built() / 'share' / 'aclnn' / 'valgrind.supp'}"
+    options = ["-q", "--error-exitcode=9", suppressions, "--leak-check=full"]
+    ended = run_program(["valgrind", *options, target], dict(os.environ), timeout=600)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[2, -0, 0, 1]\n", "")

@@ -85,6 +85,7 @@ def test_the_table_of_what_clients_need_is_true() -> None:
     for name in clients.FUNCTIONS:
         wanted = "stub" if name in stubs else "real" if name in functions.exported() else "absent"
         assert state[name] == wanted
+    assert state["hooks of frameworks' executor caches"] == "absent"
     grouped = clients.constant_names()
     assert (len(grouped["aclDataType"]), len(grouped["aclFormat"])) == (len(dtypes.ALL) + 1, len(Format))
     listed = [name for names in grouped.values() for name in names]

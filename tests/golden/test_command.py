@@ -42,6 +42,16 @@ def test_right_and_wrong(run: Planted, tmp_path: Path) -> None:
     assert "verdict (mixed): FAIL    sound: no" in text
 
 
+@pytest.mark.parametrize("report", ["r.html", "folder"])
+def test_who_has_the_page_is_not_told_to_make_it(report: str, run: Planted, tmp_path: Path) -> None:
+    wrong = run.arrays["gradInput"].copy()
+    wrong[3, 4] += 1e-3
+    path = run.save(tmp_path / "case.npz", gradInput=wrong)
+    asked = ("-tp", path, "--no-hints", "--standard", "sound")
+    assert "; -o report.html shows" in aclnn_compare(*asked, "-o", tmp_path / "r.csv")[1].replace("\n  ", " ")
+    assert aclnn_compare(*asked, "-o", tmp_path / report)[1].splitlines()[-1] == "next: look at gradInput[3, 4] first"
+
+
 def test_strict_follows_soundness(run: Planted, tmp_path: Path) -> None:
     wrong = run.arrays["gradInput"].copy()
     wrong[0, 0] += 0.005

@@ -23,9 +23,9 @@ def translated(message: str) -> str:
     if len(message) > LONGEST:
         return message
     begun = _OPERATOR.fullmatch(message)
-    if begun:
-        rest = translated(begun[2])
-        return message if rest == begun[2] else f"{begun[1]}：{rest}"
+    rest = translated(begun[2]) if begun else ""
+    if begun and rest != begun[2]:
+        return f"{begun[1]}：{rest}"
     for pieces, looked_up, chinese in _patterns():
         found = between(pieces, message)
         if found is not None:

@@ -131,7 +131,8 @@ def compare(
         work = SharedWork(jobs, parsed_shard(shard), tell)
         found = join_(join) if join else compare_(target, golden, dtype, standard, work=work, **given)
     written = _written(found, out or [])
-    show(lines(found, current(), width()))
+    has_page = any(path.suffix.lower() in ("", ".html") for path in out or [])
+    show(lines(found, current(), width(), has_page))
     raise typer.Exit(exit_codes.worst([found.exit_code(strict), written]))
 
 

@@ -43,6 +43,7 @@ _ABSENT = {
     "en": "Looked up by name; who does not find it goes on without.",
     "zh": "按名称查找；找不到时程序自行绕过。",
 }
+_HOOKS = {"en": "hooks of frameworks' executor caches", "zh": "框架的执行器缓存钩子"}
 _MODULES = {"acl": "__init__", "acl.rt": "rt", "acl.util": "util", "acl.nn": "nn"}
 
 
@@ -85,6 +86,7 @@ def _functions(lang: str) -> Iterator[tuple[str, ...]]:
             yield f"`{name}`", real, said(found, lang)
         else:
             yield f"`{name}`", stub, answered(found, lang)
+    yield _HOOKS[lang], absent, _ABSENT[lang]
 
 
 def _python(lang: str) -> Iterator[tuple[str, ...]]:

@@ -9,6 +9,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -182,29 +183,32 @@ class Table {
     bool is(const Handle& handle) const { return live && generation == handle.generation; }
   };
 
+  // One object, so that the directory knows where its memory begins and no checker takes it for half lost.
+  using Chunk = std::array<Slot, kChunk>;
+
   // Slots never move. Where they are may be asked without the shard's lock: a directory that has become too small stays,
   // and stays known, so that it is no leak.
   struct alignas(kLine) Shard {
-    std::atomic<Slot**> directory{nullptr};
-    std::vector<Slot**> outgrown;
+    std::atomic<Chunk**> directory{nullptr};
+    std::vector<Chunk**> outgrown;
     std::atomic<uint32_t> chunks{0};
     uint32_t room = 0;  // in the directory
     uint32_t first_unused = kNone;
     size_t alive = 0;
 
     uint32_t slots() const { return chunks.load(std::memory_order_acquire) * kChunk; }
-    Slot& at(uint32_t index) const { return directory.load(std::memory_order_acquire)[index / kChunk][index % kChunk]; }
+    Slot& at(uint32_t index) const { return (*directory.load(std::memory_order_acquire)[index / kChunk])[index % kChunk]; }
     Slot* find(uint32_t index) const { return index < slots() ? &at(index) : nullptr; }
   };
 
   static void add_chunk(Shard& home) {
     const uint32_t count = home.chunks, first = home.slots();
     if (first >= Handle::kMostSlots) throw std::runtime_error("no handle is left for one more object of this kind");
-    auto chunk = std::make_unique<Slot[]>(kChunk);
-    for (uint32_t i = 0; i < kChunk; ++i) chunk[i].next_unused = i + 1 < kChunk ? first + i + 1 : kNone;
+    auto chunk = std::make_unique<Chunk>();
+    for (uint32_t i = 0; i < kChunk; ++i) (*chunk)[i].next_unused = i + 1 < kChunk ? first + i + 1 : kNone;
     if (count == home.room) {
       const uint32_t room = count == 0 ? 4 : 2 * count;
-      auto** larger = new Slot*[room];
+      auto** larger = new Chunk*[room];
       std::copy_n(home.directory.load(), count, larger);
       if (count > 0) home.outgrown.push_back(home.directory.load());
       home.directory.store(larger, std::memory_order_release);

@@ -53,7 +53,7 @@ def _filled(found: Comparison, lang: str, **parts: str) -> str:
         legend=pictures.legend(),
         width="1500px" if isinstance(found, DumpComparison) else "1180px",
         **parts,
-        next=both(Text(*(next_step(found, lang, on_page=True).strip() for lang in ("en", "zh")))),
+        next=both(Text(*(next_step(found, lang, has_page=True).strip() for lang in ("en", "zh")))),
         version=escape(_made_with()),
     )
 

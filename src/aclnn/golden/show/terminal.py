@@ -40,15 +40,16 @@ def render(found: Comparison, lang: str | None = None, width: int = WIDTH) -> Gr
     return Group(*lines(found, current(lang), width))
 
 
-def lines(found: Comparison, lang: str, width: int | None = None) -> list[Styled]:
+def lines(found: Comparison, lang: str, width: int | None = None, has_page: bool = False) -> list[Styled]:
     """All lines, laid out for so many columns."""
     columns = WIDTH if width is None else width
-    return [line for part in _parts(found, lang, columns) for line in fold(part, columns, hang=2)]
+    parts = [*_parts(found, lang, columns), Styled(next_step(found, lang, has_page))]
+    return [line for part in parts for line in fold(part, columns, hang=2)]
 
 
 def _parts(found: Comparison, lang: str, width: int) -> list[Styled]:
     if isinstance(found, DumpComparison):
-        return [_heading(found, lang), *calls.lines(found, lang, width), Styled(next_step(found, lang))]
+        return [_heading(found, lang), *calls.lines(found, lang, width)]
     parts = [_heading(found, lang), *_table(found, lang, width), *_rest(found, lang)]
     wanting = [r for r in found.reports if r.status != PASS or not r.sound or r.notes]
     for report in wanting[:_SHOWN]:
@@ -56,7 +57,7 @@ def _parts(found: Comparison, lang: str, width: int) -> list[Styled]:
     if len(wanting) > _SHOWN:
         rest = len(wanting) - _SHOWN
         parts.append(Styled(f"\n… and remarks on {rest} more" if lang == "en" else f"\n……另有{rest}个输出有说明"))
-    return [*parts, Styled(next_step(found, lang))]
+    return parts
 
 
 def _heading(found: Comparison, lang: str) -> Styled:
@@ -134,10 +135,10 @@ def _specials(report: OutputReport, lang: str) -> list[str]:
     return ["target NaN {:,} Inf {:,}, golden NaN {:,} Inf {:,}, {:,} do not agree".format(*counts)]
 
 
-def next_step(found: Comparison, lang: str = "en", on_page: bool = False) -> str:
-    """The last line: what to do now; on a page it is not to make that page."""
+def next_step(found: Comparison, lang: str = "en", has_page: bool = False) -> str:
+    """The last line: what to do now; not to make the page for who has it."""
     en, zh = _next_step(found)
-    if on_page:
+    if has_page:
         en, zh = en.partition("; -o report.html")[0], zh.partition("；-o report.html")[0]
     return f"\nnext: {en}" if lang == "en" else f"\n下一步：{zh}"
 
