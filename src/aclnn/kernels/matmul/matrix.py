@@ -5,16 +5,20 @@ What a launch takes of the workspace for itself serves others before and after.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
-from aclnn.kernels.native.abi import BLOCK_ROWS, DEPTH, ROWS, UNITS
+from aclnn.kernels.native.abi import BLOCK_ROWS, DEPTH, ROWS
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.arena import in_lines
 from aclnn.kernels.shared.launch import Launch, Room
 
 PACKED_PER_THREAD = 32768  # elements to pack that pay for waking a thread
 PER_THREAD = 100_000  # multiplications that do
+ROWS_APART = 8  # sequences of an LSTM that a thread must have for itself
+SUMS_TOGETHER = 65536  # elements of a step that gates are given at once: long rows, of which the next is guessed
 
 
 class Packed:
@@ -36,24 +40,38 @@ class Packed:
         room.arena.release(self.place, 4 * self._elements)
 
 
-def product(a: TensorSpec, b: Packed, room: Room, adds: bool = False) -> Launch:
+def matmul(a: TensorSpec, b: Packed, room: Room, adds: bool = False) -> Launch:
     """c = a·b, or c += a·b, of float32; operands a and c, which is dense. A time loop may do fewer rows."""
     rows, team = a.shape[0], worth(a.size * b.units, PER_THREAD, room.threads)
     per_lot = in_lines((min(rows, BLOCK_ROWS) + 2 * ROWS) * columns())
     operands = "a", "c", b.place, _scratch(room, per_lot * team)
     tables = room.numbers.put(range(b.depth)), a.strides[0], rows, b.depth, b.units, chain(b.depth), team, per_lot
-    return Launch("matrix.product", "FFFFIiiiiiiii", team, operands, (*tables, adds), team)
+    return Launch("matrix.matmul", "FFFFIiiiiiiii", team, operands, (*tables, adds), team)
 
 
-def step(a: TensorSpec, b: Packed, room: Room) -> Launch:
+class Step(NamedTuple):
+    """How a step of an LSTM is launched: `apart` lots of sequences at once, or all of them on the launch's threads."""
+
+    launch: Launch
+    apart: int
+
+
+def step(a: TensorSpec, b: Packed, room: Room, may_part: bool) -> Step:
     """A step of an LSTM whose sequences are the rows of a: see source.matrix. Who launches it says the last two
-    arguments, the entry of the gates and the address of a block of theirs."""
+    arguments, the entry of the gates and the address of a block of theirs. Lots of sequences that go through all steps
+    on a thread of their own need not wait for each other after each, but there must be enough in a lot."""
     batch, team = a.shape[0], worth(a.size * b.units * b.kinds, PER_THREAD, room.threads)
-    per_lot = in_lines(b.kinds * (batch + ROWS) * UNITS + ROWS * columns())
-    operands, put = ("a", None, b.place, _scratch(room, per_lot * team)), room.numbers.put
+    apart = team if may_part and batch >= ROWS_APART * team else 1
+    within = team if apart == 1 else 1
+    rows = -(-batch // apart) + ROWS
+    panels = max(1, min(-(-panels_of(b.units) // within), SUMS_TOGETHER // (b.kinds * rows * columns())))
+    together = panels * columns()
+    per_lot = in_lines(b.kinds * rows * min(together, packed_columns(b.units)) + ROWS * columns())
+    operands, put = ("a", None, None, b.place, _scratch(room, per_lot * team)), room.numbers.put
     bases = put([a.strides[0] * min(i, batch - 1) for i in range(batch + ROWS)])
-    sizes = batch, b.depth, b.units, b.kinds, chain(b.depth), team, per_lot
-    return Launch("matrix.step", "FiFFIIiiiiiiiiI", team, operands, (bases, put(range(b.depth)), *sizes, 0, 0), team)
+    sizes = batch, b.depth, b.units, b.kinds, chain(b.depth), within, per_lot, together
+    tables = bases, put(range(b.depth)), *sizes, 0, 0
+    return Step(Launch("matrix.step", "FiiFFIIiiiiiiiiiI", within, operands, tables, within), apart)
 
 
 def row_sums(a: TensorSpec, widths: tuple[int, int], results: tuple[TensorSpec, TensorSpec], room: Room) -> Launch:

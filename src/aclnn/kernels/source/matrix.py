@@ -15,7 +15,6 @@ from aclnn.kernels.native.abi import (
     GATES_WORDS,
     KINDS,
     ROWS,
-    UNITS,
 )
 from aclnn.kernels.source.arithmetic import use_widest_vectors
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry, shifted
@@ -64,7 +63,7 @@ def tile_at(place: int, at: int, across: int, tiles: int) -> int:
     return min(tiles, max(0, -((at - place) // across)))
 
 
-def product(
+def matmul(
     lo: int,
     hi: int,
     a: Any,
@@ -144,14 +143,18 @@ def sum_tiles(
 
 @inner
 def sum_row(
-    a: Any, bases: Any, offsets: Any, b: Any, to_next: int, width: int, depth: int, chain: int, work: Any
+    panels: int, a: Any, bases: Any, offsets: Any, b: Any, to_next: int, width: int, depth: int, chain: int, work: Any
 ) -> None:
-    """The sums of a single row in KINDS panels at once, which would wait for each other in one; cut like the others."""
+    """The sums of a single row in one panel or in KINDS at once, which would wait for each other in one; cut like the
+    others."""
     blocks, aside = -(-depth // DEPTH), shifted(work, KINDS * width)
     for block in range(blocks):
         start, stop = depth * block // blocks, depth * (block + 1) // blocks
         near, places, add = shifted(b, start * width), shifted(offsets, start), block > 0
-        multiply(1, KINDS, width, stop - start, chain, a, bases, places, near, to_next, work, add, aside)
+        if panels == KINDS:
+            multiply(1, KINDS, width, stop - start, chain, a, bases, places, near, to_next, work, add, aside)
+        else:
+            multiply(1, 1, width, stop - start, chain, a, bases, places, near, 0, work, add, aside)
 
 
 @inner
@@ -171,6 +174,7 @@ def step(
     lo: int,
     hi: int,
     a: Any,
+    first: int,
     rows: int,
     packed: Any,
     scratch: Any,
@@ -183,47 +187,74 @@ def step(
     chain: int,
     lots: int,
     per_lot: int,
+    together: int,
     gates: int,
     block: Any,
 ) -> None:
-    """A step of an LSTM: the first rows of a by `kinds` packed matrices, as wide as there are units, and what the gates
-    make of the sums; the rows behind have no sums. Items are lots; each calls the gates, for UNITS at a time, with a
-    copy of their block, whose first arguments say where the sums lie and of how many rows, panel by panel and there
-    kind by kind, then which rows and units they are for, and whether there are any."""
+    """A step of an LSTM: the rows first … rows − 1 of a by `kinds` packed matrices, as wide as there are units, and what
+    the gates make of the sums; the rows behind, up to the end of the batch, have no sums. Items are lots; each calls the
+    gates, for some units `together`, with a copy of their block, whose first arguments say where the sums lie and of how
+    many rows, panel by panel and there kind by kind, then which rows and units they are for, and whether there are any.
+    """
     use_widest_vectors()
-    own, vectors = words(GATES_WORDS), whole_vectors(units) // LANES
+    own, vectors, count = words(GATES_WORDS), whole_vectors(units) // LANES, max(0, rows - first)
     for m in range(GATES_WORDS):
         own[m] = block[m]
     begin_block(own, 1)
-    tiles = all_tiles(rows)
-    high, to_next = tiles - low_tiles(rows), whole_vectors(units) * depth
+    tiles, places = all_tiles(count), shifted(bases, first)
+    high, to_next = tiles - low_tiles(count), whole_vectors(units) * depth
     for lot in range(lo, hi):
-        work, begin, end = (
-            shifted(scratch, lot * per_lot),
-            vectors * tiles * lot // lots,
-            vectors * tiles * (lot + 1) // lots,
-        )
-        at = 0
-        for unit in range(0, units, UNITS):
-            wide = min(UNITS, units - unit)
+        begin, end, at = vectors * tiles * lot // lots, vectors * tiles * (lot + 1) // lots, 0
+        work = shifted(scratch, lot * per_lot)
+        for unit in range(0, units, together):
+            wide = min(together, units - unit)
             across = whole_vectors(wide) // LANES
             some, beyond = tile_at(begin, at, across, tiles), tile_at(end, at, across, tiles)
             at += tiles * across
             if some < beyond:
-                top, bottom = first_row(some, high), min(rows, first_row(beyond, high))
-                together = 1 if rows == 1 and kinds == KINDS else first_row(beyond, high) - top
-                for channel in range(0, wide if rows > 0 else 0, COLUMNS):
-                    width, b = width_of(wide - channel), shifted(packed, (unit + channel) * depth)
-                    to = shifted(work, channel * kinds * together)
-                    if rows == 1 and kinds == KINDS:
-                        sum_row(a, bases, offsets, b, to_next, width, depth, chain, to)
-                    else:
+                top, bottom = first_row(some, high), min(count, first_row(beyond, high))
+                height, b = 1 if count == 1 else first_row(beyond, high) - top, shifted(packed, unit * depth)
+                if count == 1:
+                    sum_units(a, places, offsets, b, to_next, wide, depth, kinds, chain, work)
+                elif count > 0:
+                    for channel in range(0, wide, COLUMNS):
+                        width, to = width_of(wide - channel), shifted(work, channel * kinds * height)
                         for kind in range(kinds):
-                            right, into = shifted(b, kind * to_next), shifted(to, kind * together * width)
-                            sum_tiles(a, bases, offsets, right, some, beyond, high, width, depth, chain, into, False)
-                call_gates(gates, own, work, together, top, bottom, unit, wide, 1)
+                            right = shifted(b, kind * to_next + channel * depth)
+                            into = shifted(to, kind * height * width)
+                            sum_tiles(
+                                a, places, offsets, right, some, beyond, high, width, depth, chain, into, False
+                            )
+                call_gates(gates, own, work, height, first + top, first + bottom, unit, wide, 1)
                 if some == 0:
-                    call_gates(gates, own, work, together, rows, batch, unit, wide, 0)
+                    call_gates(gates, own, work, height, first + count, batch, unit, wide, 0)
+
+
+@inner
+def sum_units(
+    a: Any,
+    bases: Any,
+    offsets: Any,
+    b: Any,
+    to_next: int,
+    wide: int,
+    depth: int,
+    kinds: int,
+    chain: int,
+    work: Any,
+) -> None:
+    """The sums of a single row: KINDS panels at once, of each kind one or, where there is but one kind, neighbours."""
+    channel, four = 0, KINDS * COLUMNS
+    while channel < wide:
+        width, right, to = width_of(wide - channel), shifted(b, channel * depth), shifted(work, channel * kinds)
+        if kinds == KINDS:
+            sum_row(KINDS, a, bases, offsets, right, to_next, width, depth, chain, to)
+        elif wide - channel >= four:
+            sum_row(KINDS, a, bases, offsets, right, COLUMNS * depth, width, depth, chain, to)
+            channel += four - COLUMNS
+        else:
+            sum_row(1, a, bases, offsets, right, 0, width, depth, chain, to)
+        channel += COLUMNS
 
 
 @inner
