@@ -17,7 +17,8 @@ from aclnn.kernels.shared.launch import Launch, Room
 
 PACKED_PER_THREAD = 32768  # elements to pack that pay for waking a thread
 PER_THREAD = 100_000  # multiplications that do
-ROWS_APART = 8  # sequences of an LSTM that a thread must have for itself
+ROWS_APART = 8  # sequences of an LSTM that a thread must have for itself, so that weights are not only read for them
+FEW_APART, NEAR = 4, 131072  # how many suffice for so many weights: they lie in a thread's own cache
 SUMS_TOGETHER = 65536  # elements of a step that gates are given at once: long rows, of which the next is guessed
 
 
@@ -61,7 +62,8 @@ def step(a: TensorSpec, b: Packed, room: Room, may_part: bool) -> Step:
     arguments, the entry of the gates and the address of a block of theirs. Lots of sequences that go through all steps
     on a thread of their own need not wait for each other after each, but there must be enough in a lot."""
     batch, team = a.shape[0], worth(a.size * b.units * b.kinds, PER_THREAD, room.threads)
-    apart = team if may_part and batch >= ROWS_APART * team else 1
+    least = FEW_APART if b.depth * b.units * b.kinds <= NEAR else ROWS_APART
+    apart = team if may_part and batch >= least * team else 1
     within = team if apart == 1 else 1
     rows = -(-batch // apart) + ROWS
     panels = max(1, min(-(-panels_of(b.units) // within), SUMS_TOGETHER // (b.kinds * rows * columns())))
@@ -79,9 +81,10 @@ def row_sums(a: TensorSpec, widths: tuple[int, int], results: tuple[TensorSpec, 
     (rows, width), put = a.shape, room.numbers.put
     tiles, wide = -(-width // ROWS), sum(map(packed_columns, widths))
     lots = min(tiles, worth(a.size * sum(widths), PER_THREAD, room.threads))
-    per_lot = in_lines((-(-tiles // lots) * ROWS + wide) * DEPTH + ROWS * columns())
-    made = _scratch(room, tiles * ROWS * wide + per_lot * lots)
-    scratch = made + 4 * tiles * ROWS * wide
+    per_lot = in_lines((-(-tiles // lots) * ROWS + wide) * DEPTH + 2 * ROWS * columns())
+    kept = tiles * ROWS * wide if rows > DEPTH else 0
+    made = _scratch(room, kept + per_lot * lots)
+    scratch = made + 4 * kept
     numbers = [min(i, width - 1) for i in range(tiles * ROWS)]
     for pitch in (a.strides[0], *widths, ROWS):
         numbers += [pitch * i for i in range(DEPTH)]

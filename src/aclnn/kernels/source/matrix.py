@@ -290,10 +290,12 @@ def row_sums(
     puts: Any,
 ) -> None:
     """c = aᵀ·b and c_more = aᵀ·more, sums over all rows, some at a time. Items are lots: each has its share of the
-    columns of a as tiles, packs them and all columns of the others, and sums up in `made`. The numbers: the columns of
+    columns of a as tiles, packs them and all columns of the others, and sums up in `made`, or in a tile's room if the
+    rows are few; sums are written as soon as they are whole. The numbers: the columns of
     a, of which the last fills a tile, then where DEPTH rows begin in a, in b, in more and in a packed tile, then ROWS
     from 0 on. `puts` says how the results are written: entry, size of an element, and steps, of each."""
     use_widest_vectors()
+    places = words(ROWS)
     tiles, beside = -(-columns // ROWS), whole_vectors(b_columns)
     wide = beside + whole_vectors(more_columns)
     a_places = shifted(numbers, tiles * ROWS)
@@ -304,6 +306,7 @@ def row_sums(
         a_packed = shifted(scratch, lot * per_lot)
         b_packed = shifted(a_packed, (last - first) * ROWS * DEPTH)
         aside = shifted(b_packed, wide * DEPTH)
+        at_once = shifted(aside, ROWS * COLUMNS)
         sums = shifted(made, first * ROWS * wide)
         for start in range(0, rows, DEPTH):
             count = min(DEPTH, rows - start)
@@ -312,24 +315,30 @@ def row_sums(
             pack_panels(shifted(b, start * b_columns), b_places, count, b_columns, b_packed)
             right = shifted(b_packed, beside * DEPTH)
             pack_panels(shifted(more, start * more_columns), more_places, count, more_columns, right)
+            is_last = start + DEPTH >= rows
             for side in range(2):
                 all_columns, before = (more_columns, beside) if side else (b_columns, 0)
+                out, how = (c_more, shifted(puts, 4)) if side else (c, puts)
                 for channel in range(0, all_columns, COLUMNS):
                     width = width_of(all_columns - channel)
                     panel = shifted(b_packed, (before + channel) * DEPTH)
                     to = shifted(sums, (before + channel) * (last - first) * ROWS)
                     for t in range(last - first):
-                        tile, into = shifted(a_packed, t * ROWS * DEPTH), shifted(to, t * ROWS * width)
+                        tile = shifted(a_packed, t * ROWS * DEPTH)
+                        into = shifted(to, t * ROWS * width) if rows > DEPTH else at_once
                         if start > 0:
                             for line in range(0, ROWS * width, 16):
                                 fetch(into, line, 1)
                         multiply(
                             ROWS, 1, width, count, chain, tile, tile_rows, in_tile, panel, 0, into, start > 0, aside
                         )
-        put_sums(sums, first, last, columns, b_columns, c, puts)
-        put_sums(
-            shifted(sums, beside * (last - first) * ROWS), first, last, columns, more_columns, c_more, shifted(puts, 4)
-        )
+                        if is_last:
+                            for i in range(ROWS):
+                                places[i] = ((first + t) * ROWS + i) * how[2]
+                            there, high = out + how[1] * channel * how[3], min(ROWS, columns - (first + t) * ROWS)
+                            put_rows(
+                                how[0], into, width, there, places, high, min(COLUMNS, all_columns - channel), how[3]
+                            )
 
 
 @inner
@@ -338,17 +347,3 @@ def pack_panels(source: Any, places: Any, count: int, columns: int, target: Any)
     for channel in range(0, columns, COLUMNS):
         to, width = shifted(target, channel * DEPTH), width_of(columns - channel)
         pack_rows(shifted(source, channel), 1, places, count, min(COLUMNS, columns - channel), to, width)
-
-
-@inner
-def put_sums(sums: Any, first: int, last: int, columns: int, width: int, out: int, how: Any) -> None:
-    """Writes the sums of the tiles first … last − 1, panel by panel, a tile after the other."""
-    places = words(ROWS)
-    for channel in range(0, width, COLUMNS):
-        panel, padded = shifted(sums, channel * (last - first) * ROWS), width_of(width - channel)
-        for t in range(first, last):
-            for i in range(ROWS):
-                places[i] = (t * ROWS + i) * how[2]
-            tile, count = shifted(panel, (t - first) * ROWS * padded), min(ROWS, columns - t * ROWS)
-            to = out + how[1] * channel * how[3]
-            put_rows(how[0], tile, padded, to, places, count, min(COLUMNS, width - channel), how[3])
