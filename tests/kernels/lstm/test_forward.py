@@ -1,4 +1,4 @@
-"""The LSTM and its cell forwards on compiled loops and matrix products: right at any size, stride, dtype and value."""
+"""The LSTM and its cell forwards on compiled loops and matmuls: right at any size, stride, dtype and value."""
 
 from __future__ import annotations
 

@@ -15,18 +15,7 @@ from typing import ClassVar, NamedTuple
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels.lstm.program import (
-    ALONE,
-    LOOP_KERNEL,
-    NOWHERE,
-    STEPS_KERNEL,
-    LstmProgram,
-    Moving,
-    Sequences,
-    Spot,
-    TimeLoop,
-    scratch,
-)
+from aclnn.kernels.lstm.program import ALONE, KERNELS, NOWHERE, LstmProgram, Moving, Sequences, Spot, TimeLoop, scratch
 from aclnn.kernels.matmul import matrix
 from aclnn.kernels.native import abi, jit
 from aclnn.kernels.native.threads import Work, worth
@@ -117,24 +106,27 @@ class LstmPlan:
         self.variable = call[self.COUNTS] is not None
         self.each = len(call["params"]) // (sizes.layers * sizes.directions)
         self.gather = jit.load("lstm.gather", f"{self.letter}iii{self.letter}iiiFiiiiI")
-        for name in (STEPS_KERNEL, LOOP_KERNEL):
-            jit.load(*name)
-        self.between = [self.matrix(sizes.rows, sizes.width(1), sizes.layers > n) for n in (1, 2)]
-        self.state, self.cell = self.matrix(2 * sizes.batch, sizes.hidden), self.matrix(sizes.batch, sizes.hidden)
+        for one in KERNELS:
+            jit.load(*one)
+        self.between = [self.floats(sizes.rows, sizes.width(1), sizes.layers > n) for n in (1, 2)]
+        self.state, self.cell = self.floats(2 * sizes.batch, sizes.hidden), self.floats(sizes.batch, sizes.hidden)
         self.packing: list[list[Launch]] = []
 
-    def matrix(self, rows: int, columns: int, wanted: bool = True) -> int:
+    def floats(self, rows: int, columns: int, wanted: bool = True) -> int:
         """Reserves a matrix of float32 that lives as long as a layer, or longer."""
         return self.arena.reserve(4 * rows * columns) if wanted else -1
 
-    def packed(self, kinds: int = 1) -> Iterator[list[matrix.Packed]]:
-        """By layer and direction both weights, packed as long as others are planned for them."""
+    def packed(self, kinds: int = 1) -> Iterator[tuple[int, matrix.Packed, matrix.Packed]]:
+        """By layer and direction both weights, packed as long as others are planned for them; forwards turned, and that
+        of the states gate by gate."""
         for k in range(self.sizes.layers * self.sizes.directions):
-            weights = [self.call["params"][k * self.each + n] for n in range(2)]
-            made = [matrix.Packed(_turned(w) if kinds > 1 else w, self.room, kinds=n) for w, n in zip(weights, (1, kinds), strict=True)]
-            yield made
-            self.packing.append([one.launch for one in made])
-            for one in made:
+            weights = self.call["params"][k * self.each : k * self.each + 2]
+            if kinds > 1:
+                weights = [w._replace(shape=w.shape[::-1], strides=w.strides[::-1]) for w in weights]
+            w_ih, w_hh = matrix.Packed(weights[0], self.room), matrix.Packed(weights[1], self.room, kinds)
+            self.packing.append([w_ih.launch, w_hh.launch])
+            yield k, w_ih, w_hh
+            for one in (w_ih, w_hh):
                 one.launch.load()
                 one.release(self.room)
 
@@ -199,10 +191,6 @@ class LstmPlan:
         program.add(work, *values, target, width, features, sizes.batch, sizes.steps, counts)
 
 
-def _turned(weight: TensorSpec) -> TensorSpec:
-    return weight._replace(shape=weight.shape[::-1], strides=weight.strides[::-1])
-
-
 class BackwardPlan(LstmPlan):
     """From the top layer down, against each direction."""
 
@@ -215,7 +203,9 @@ class BackwardPlan(LstmPlan):
     def __init__(self, call: Call, sizes: Sizes, threads: int):
         super().__init__(call, sizes, threads)
         letter, out = self.letter, call["dxOut"]
-        self.gates = [jit.load("lstm_gates.backward", f"Fiiiiiiii{letter * 6}{dy}FFFFI{letter}FFii") for dy in ("F", letter)]
+        self.gates = [
+            jit.load("lstm_gates.backward", f"Fiiiiiiii{letter * 6}{dy}FFFFI{letter}FFii") for dy in ("F", letter)
+        ]
         self.scatter = jit.load("lstm.scatter", f"Fi{letter}iiiiI")
         below = call["h"][:: sizes.directions][:-1]
         self.gathers = [
@@ -223,21 +213,23 @@ class BackwardPlan(LstmPlan):
             *(sizes.directions > 1 or not self.is_matrix(h) for h in below),
         ]
         self.scatters = not self.is_matrix(out, call["batchFirst"])
-        self.states = [self.copied(call[name], not name.endswith("Out")) for name in ("dh", "dc", "dhPrevOut", "dcPrevOut")]
+        self.states = [
+            self.copied(call[name], not name.endswith("Out")) for name in ("dh", "dc", "dhPrevOut", "dcPrevOut")
+        ]
         self.pitch = spread(4 * sizes.hidden)  # often a power of two: rows are laid a line more apart
-        self.grad, self.h_prev = self.matrix(sizes.rows, self.pitch), self.matrix(sizes.rows, sizes.hidden)
+        self.grad, self.h_prev = self.floats(sizes.rows, self.pitch), self.floats(sizes.rows, sizes.hidden)
         widest = max(sizes.width(layer) for layer in range(sizes.layers))
-        self.x = self.matrix(sizes.rows, widest, any(self.gathers))
-        self.dx = self.matrix(sizes.rows, sizes.features, self.scatters)
+        self.x = self.floats(sizes.rows, widest, any(self.gathers))
+        self.dx = self.floats(sizes.rows, sizes.features, self.scatters)
         self._plan_matmuls()
 
     def _plan_matmuls(self) -> None:
         """By layer and direction a step, dx, the gradients of the weights and, db_ih = Σ grad = db_hh, of biases."""
         sizes, room, dparams = self.sizes, self.room, self.call["dparamsOut"]
         grad, grads = (TensorSpec(FLOAT32, (n, 4 * sizes.hidden), (self.pitch, 1)) for n in (sizes.batch, sizes.rows))
-        self.launches: list[tuple[matrix.Step, Launch, Launch]] = []
+        self.launches: list[tuple[matrix.StepLaunch, Launch, Launch]] = []
         self.biases: list[tuple[sums.Sums, convert.Copy]] = []
-        for k, (w_ih, w_hh) in enumerate(self.packed()):
+        for k, w_ih, w_hh in self.packed():
             of_ih, of_hh, *of_biases = dparams[k * self.each : (k + 1) * self.each]
             step = matrix.step(grad, w_hh, room, not self.variable)
             of_input = matrix.matmul(grads, w_ih, room, adds=k % sizes.directions > 0)
@@ -294,7 +286,10 @@ class BackwardPlan(LstmPlan):
         loop.table[abi.DOWN], loop.table[abi.LAG], loop.table[abi.SEQUENCES] = direction == 0, 1, sizes.batch
         given = [Sequences.of(self.spot(name, k), call[name][k]) for name in SAVED]
         given.append(self.outside("dy", layer, direction))
-        moving = [Moving(one.spot, one.per_step, abi.NEXT if name == "c" else abi.NOW) for name, one in zip((*SAVED, "dy"), given, strict=True)]
+        moving = [
+            Moving(one.spot, one.per_step, abi.NEXT if name == "c" else abi.NOW)
+            for name, one in zip((*SAVED, "dy"), given, strict=True)
+        ]
         grad, per_step, c_first = scratch(self.grad), 4 * sizes.batch * self.pitch, call["hx"][1]
         parts = [Moving(grad.further(4 * n * sizes.hidden), per_step) for n in range(abi.KINDS)]
         distances = [*(one.per_sequence for one in given), c_first.strides[1]]
@@ -336,19 +331,19 @@ class ForwardPlan(LstmPlan):
         self.gates = [jit.load("lstm_gates.forward", f"FiiiiiiiiF{out}{letter * 7}FFIFFii") for out in ("F", letter)]
         self.gathers = not self.is_matrix(call["input"], call["batchFirst"])
         self.ahead = min(sizes.steps, max(1, ROWS_AHEAD // sizes.batch))
-        self.a, self.bias = self.matrix(self.ahead * sizes.batch, 4 * sizes.hidden), self.matrix(1, 4 * sizes.hidden)
-        self.x = self.matrix(sizes.rows, sizes.features, self.gathers)
+        self.a, self.bias = self.floats(self.ahead * sizes.batch, 4 * sizes.hidden), self.floats(1, 4 * sizes.hidden)
+        self.x = self.floats(sizes.rows, sizes.features, self.gathers)
         self.total = jit.load("lstm.total", f"{letter * 2}iiiF")
         self.first = None if call["hx"] is None else [self.copied(spec, True) for spec in call["hx"]]
         self.last = [self.copied(call[name], False) for name in ("hy", "cy")]
-        self.launches: list[tuple[matrix.Step, Launch]] = []
+        self.launches: list[tuple[matrix.StepLaunch, Launch]] = []
         state = dense(FLOAT32, (sizes.batch, sizes.hidden))
-        for k, (w_ih, w_hh) in enumerate(self.packed(abi.KINDS)):
+        for k, w_ih, w_hh in self.packed(abi.KINDS):
             some = dense(FLOAT32, (self.ahead * sizes.batch, sizes.width(k // sizes.directions)))
-            step = matrix.step(state, w_hh, self.room, not self.variable)
-            self.launches.append((step, matrix.matmul(some, w_ih, self.room)))
-            step.launch.load()
-            self.launches[-1][1].load()
+            step, ahead = matrix.step(state, w_hh, self.room, not self.variable), matrix.matmul(some, w_ih, self.room)
+            for launch in (step.launch, ahead):
+                launch.load()
+            self.launches.append((step, ahead))
 
     def write(self, program: LstmProgram) -> None:
         x, sizes, call = self.spot("input"), self.sizes, self.call

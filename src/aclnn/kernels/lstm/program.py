@@ -20,7 +20,7 @@ from aclnn.kernels.native.threads import Work, runtime
 from aclnn.kernels.shared.launch import Launch
 
 WORKSPACE, ALONE = -1, -1
-STEPS_KERNEL, LOOP_KERNEL = ("lstm.steps", "IIIii"), ("lstm.time_loop", "I")
+KERNELS = ("lstm.steps", "IIIii"), ("lstm.time_loop", "I")  # of a time loop
 _OF_GATES = abi.GATES_WORDS - abi.FIRST_ARGUMENT  # arguments, at most
 
 
@@ -119,16 +119,17 @@ class Moving(NamedTuple):
 class TimeLoop:
     """The steps of one layer and direction: the tables that source.lstm reads."""
 
-    def __init__(self, program: LstmProgram, step: matrix.Step, gates: Entry, keep: object):
-        self._program, self._step, self._ahead = program, step.launch.work(keep), None
+    def __init__(self, program: LstmProgram, step: matrix.StepLaunch, gates: Entry, keep: object):
+        self._program, self._step = program, step.launch.work(keep)
+        self._ahead: Work | None = None
         self._distances, self.table = (ctypes.c_int64 * 12)(), (ctypes.c_int64 * abi.TABLE_SIZE)()
         self._moving = (ctypes.c_int64 * (abi.MOVING_WORDS * 12))()
         self._gates = Work(gates, 1, 1, [0] * _OF_GATES, 1)
         self._step.point(abi.STEP_GATES - 1, gates.address)
         program.aim(step.launch, self._step, {"a": 0})
         tables = [ctypes.addressof(one) for one in (self.table, program.counts, self._moving)]
-        self._some = Work(jit.load(*STEPS_KERNEL), step.apart, 1, [*tables, 0, 0], step.apart)
-        self._work = Work(jit.load(*LOOP_KERNEL), 1, 1, tables[:1], 1)
+        self._some = Work(jit.load(*KERNELS[0]), step.apart, 1, [*tables, 0, 0], step.apart)
+        self._work = Work(jit.load(*KERNELS[1]), 1, 1, tables[:1], 1)
         self.table[abi.STEP], self.table[abi.STEP_BLOCK] = self._step.entry.address, self._step.address
         self.table[abi.SOME], self.table[abi.SOME_BLOCK] = self._some.entry.address, self._some.address
         self.table[abi.GATES_BLOCK], self.table[abi.LOTS_APART] = self._gates.address, step.apart

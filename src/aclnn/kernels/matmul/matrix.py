@@ -1,4 +1,4 @@
-"""Products of matrices on tiles, the steps of an LSTM that are made of them, and sums over rows: how they are launched.
+"""Matmuls on tiles, the steps of an LSTM that are made of them, and sums over rows: how they are launched.
 
 What a launch takes of the workspace for itself serves others before and after.
 """
@@ -50,14 +50,14 @@ def matmul(a: TensorSpec, b: Packed, room: Room, adds: bool = False) -> Launch:
     return Launch("matrix.matmul", "FFFFIiiiiiiii", team, operands, (*tables, adds), team)
 
 
-class Step(NamedTuple):
+class StepLaunch(NamedTuple):
     """How a step of an LSTM is launched: `apart` lots of sequences at once, or all of them on the launch's threads."""
 
     launch: Launch
     apart: int
 
 
-def step(a: TensorSpec, b: Packed, room: Room, may_part: bool) -> Step:
+def step(a: TensorSpec, b: Packed, room: Room, may_part: bool) -> StepLaunch:
     """A step of an LSTM whose sequences are the rows of a: see source.matrix. Who launches it says the last two
     arguments, the entry of the gates and the address of a block of theirs. Lots of sequences that go through all steps
     on a thread of their own need not wait for each other after each, but there must be enough in a lot."""
@@ -73,7 +73,7 @@ def step(a: TensorSpec, b: Packed, room: Room, may_part: bool) -> Step:
     bases = put([a.strides[0] * min(i, batch - 1) for i in range(batch + ROWS)])
     sizes = batch, b.depth, b.units, b.kinds, chain(b.depth), within, per_lot, together
     tables = bases, put(range(b.depth)), *sizes, 0, 0
-    return Step(Launch("matrix.step", "FiiFFIIiiiiiiiiiI", within, operands, tables, within), apart)
+    return StepLaunch(Launch("matrix.step", "FiiFFIIiiiiiiiiiI", within, operands, tables, within), apart)
 
 
 def row_sums(a: TensorSpec, widths: tuple[int, int], results: tuple[TensorSpec, TensorSpec], room: Room) -> Launch:

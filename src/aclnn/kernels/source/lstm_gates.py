@@ -122,7 +122,8 @@ def forward(
     """One step of some units of the sequences first … last − 1, if they are `summed`; else they take no part, and keep
     their state: h and c become those of this step, and go to `out` and to the lists.
 
-    `strides` has the distances from one sequence to the next, of out and of the seven lists, which are there if `keeps`.
+    `strides` has the distances from one sequence to the next, of out and of the seven lists, which are there if it
+    `keeps` them.
     """
     use_widest_vectors()
     lie_apart()

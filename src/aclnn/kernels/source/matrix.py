@@ -1,4 +1,4 @@
-"""Products with a packed matrix, the steps of an LSTM made of them, and sums over the rows of two matrices.
+"""Matmuls with a packed matrix, the steps of an LSTM made of them, and sums over the rows of two matrices.
 
 Work is cut by tiles, a block of rows after the other, there a panel after the other: whatever the sizes, each thread
 has its share of the tiles, and the sums are the same.
@@ -191,11 +191,11 @@ def step(
     gates: int,
     block: Any,
 ) -> None:
-    """A step of an LSTM: the rows first … rows − 1 of a by `kinds` packed matrices, as wide as there are units, and what
-    the gates make of the sums; the rows behind, up to the end of the batch, have no sums. Items are lots; each calls the
-    gates, for some units `together`, with a copy of their block, whose first arguments say where the sums lie and of how
-    many rows, panel by panel and there kind by kind, then which rows and units they are for, and whether there are any.
-    """
+    """A step of an LSTM: the rows first … rows − 1 of a by `kinds` packed matrices, as wide as there are units, and
+    what the gates make of the sums; the rows behind, up to the end of the batch, have no sums. Items are lots; each
+    calls the gates, for some units `together`, with a copy of their block, whose first arguments say where the sums lie
+    and of how many rows, panel by panel and there kind by kind, then which rows and units they are for, and whether
+    there are any."""
     use_widest_vectors()
     own, vectors, count = words(GATES_WORDS), whole_vectors(units) // LANES, max(0, rows - first)
     for m in range(GATES_WORDS):
@@ -222,9 +222,7 @@ def step(
                         for kind in range(kinds):
                             right = shifted(b, kind * to_next + channel * depth)
                             into = shifted(to, kind * height * width)
-                            sum_tiles(
-                                a, places, offsets, right, some, beyond, high, width, depth, chain, into, False
-                            )
+                            sum_tiles(a, places, offsets, right, some, beyond, high, width, depth, chain, into, False)
                 call_gates(gates, own, work, height, first + top, first + bottom, unit, wide, 1)
                 if some == 0:
                     call_gates(gates, own, work, height, first + count, batch, unit, wide, 0)
@@ -290,10 +288,10 @@ def row_sums(
     puts: Any,
 ) -> None:
     """c = aᵀ·b and c_more = aᵀ·more, sums over all rows, some at a time. Items are lots: each has its share of the
-    columns of a as tiles, packs them and all columns of the others, and sums up in `made`, or in a tile's room if the
-    rows are few; sums are written as soon as they are whole. The numbers: the columns of
-    a, of which the last fills a tile, then where DEPTH rows begin in a, in b, in more and in a packed tile, then ROWS
-    from 0 on. `puts` says how the results are written: entry, size of an element, and steps, of each."""
+    columns of a as tiles, packs them and all columns of the others, and sums up in `made`, or in the room of a tile if
+    all rows are done at once; sums are written as soon as they are whole. The numbers: the columns of a, of which the
+    last fills a tile, then where DEPTH rows begin in a, in b, in more and in a packed tile, then ROWS from 0 on. `puts`
+    says how the results are written: entry, size of an element, and strides, of each."""
     use_widest_vectors()
     places = words(ROWS)
     tiles, beside = -(-columns // ROWS), whole_vectors(b_columns)
