@@ -33,10 +33,10 @@ LONG_FUNCTIONS = {
     "golden/compare.py:compare": "its signature is the help of the function",
     "kernels/source/convolve.py:data": "a loop nest",
     "kernels/source/convolve_weights.py:add_box": "a loop nest",
-    "kernels/source/lstm.py:gates": "a loop nest",
     "kernels/source/lstm_cell.py:backward": "a loop nest",
-    "kernels/source/lstm_forward.py:gates": "a loop nest",
-    "kernels/source/matrix.py:product": "a loop nest",
+    "kernels/source/lstm_gates.py:backward": "a loop nest",
+    "kernels/source/lstm_gates.py:forward": "a loop nest",
+    "kernels/source/matrix.py:matmul": "a loop nest",
     "kernels/source/matrix.py:row_sums": "a loop nest",
     "kernels/source/matrix.py:step": "a loop nest",
 }

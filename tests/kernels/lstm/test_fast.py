@@ -1,4 +1,4 @@
-"""The LSTM on compiled loops and matrix products: any sizes and lengths, NaN where it takes no part, one sequence."""
+"""The LSTM on compiled loops and matmuls: any sizes and lengths, NaN where it takes no part, one sequence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import aclnn
 from aclnn.base.dtype import FLOAT16, FLOAT32
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
+from aclnn.kernels.matmul import matrix
 from aclnn.ops.lstm import lstm_backward_case
+from aclnn.ops.lstm_forward import lstm_case
 from tests.harness import assert_sound, bits, call, moved
 from tests.ops.test_lstm import lengths
 
@@ -159,3 +161,29 @@ def test_the_same_bits_when_fewer_take_part() -> None:
     call(some, other, engine="fast")
     for name in ("dxOut", "dhPrevOut", "dcPrevOut"):
         assert (filled[name].view[:, :5] == other[name].view[:, :5]).all(), name
+
+
+@pytest.mark.parametrize("make", [lstm_backward_case, lstm_case])
+def test_sequences_that_part_get_the_same_bits(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lots of sequences on threads of their own, or all of them together on all threads."""
+    plan_step, parted = matrix.step, set()
+
+    def step(*planned: Any) -> matrix.StepLaunch:
+        made = plan_step(*planned)
+        parted.add(made.apart)
+        return made
+
+    monkeypatch.setattr(matrix, "PER_THREAD", 1)
+    monkeypatch.setattr(matrix, "step", step)
+    case, seen = make(5, 13, 20, 140), set()
+    for least, threads in ((1, 1), (1, 2), (1, 3), (1, 7), (14, 3)):
+        monkeypatch.setattr(matrix, "ROWS_APART", least)
+        monkeypatch.setattr(matrix, "FEW_APART", least)
+        aclnn.cache_clear()
+        filled = fill(case, 5)
+        with aclnn.threads(threads):
+            call(case, filled, engine="fast")
+        seen.add(tuple(bits(case, filled)))
+    aclnn.cache_clear()
+    assert parted == {1, 2, 3, 7}
+    assert len(seen) == 1

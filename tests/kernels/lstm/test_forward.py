@@ -1,4 +1,4 @@
-"""The LSTM and its cell forwards on compiled loops and matrix products: right at any size, stride, dtype and value."""
+"""The LSTM and its cell forwards on compiled loops and matmuls: right at any size, stride, dtype and value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import aclnn
 from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.contract.cases import Case, fill
-from aclnn.kernels.lstm import forward_execution as lstm_forward_execution
+from aclnn.kernels.lstm import fast
 from aclnn.kernels.lstm_cell import fast as lstm_cell_fast
 from aclnn.kernels.matmul import matrix
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_case
@@ -127,7 +127,7 @@ def test_the_same_bits_on_any_number_of_threads(ahead: int, dtype: DType, monkey
     monkeypatch.setattr(matrix, "PER_THREAD", 1)
     case, found = lstm_case(7, 6, 8, 140, layers=2, bidirectional=True, dtype=dtype, device=CPU), set()
     for threads, rows in [(1, 256), (1, ahead), (2, ahead), (3, ahead), (7, ahead)]:
-        monkeypatch.setattr(lstm_forward_execution, "ROWS_AHEAD", rows)
+        monkeypatch.setattr(fast, "ROWS_AHEAD", rows)
         aclnn.cache_clear()
         with aclnn.threads(threads):
             filled = fill(case, 3)

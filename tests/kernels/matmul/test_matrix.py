@@ -53,7 +53,7 @@ def multiply(a: TensorSpec, b: TensorSpec, places: tuple[Array, Array, Array], t
     """c = a·b or c += a·b, of arrays that lie as the specs say."""
     room = Room(Arena(), Numbers(), threads)
     packed = Packed(b, room)
-    launch = matrix.product(a, packed, room, adds)
+    launch = matrix.matmul(a, packed, room, adds)
     left, right, out = (address(array) for array in places)
 
     def run(workspace: int) -> None:

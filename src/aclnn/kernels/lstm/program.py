@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
-from aclnn.kernels.native import abi
+from aclnn.kernels.matmul import matrix
+from aclnn.kernels.native import abi, jit
 from aclnn.kernels.native.entry import Entry
 from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.threads import Work, runtime
 from aclnn.kernels.shared.launch import Launch
 
 WORKSPACE, ALONE = -1, -1
+KERNELS = ("lstm.steps", "IIIii"), ("lstm.time_loop", "I")  # of a time loop
 _OF_GATES = abi.GATES_WORDS - abi.FIRST_ARGUMENT  # arguments, at most
 
 
@@ -106,62 +108,55 @@ class LstmProgram:
             run()
 
 
-class LoopEntries(NamedTuple):
-    """What a time loop executes beside the products: gates whose output, or its gradient, the caller has, gates where
-    it is a float32 matrix of ours, the loop itself."""
+class Moving(NamedTuple):
+    """What a round of the loop works on: so many bytes further for each of what a clock counts."""
 
-    top: Entry
-    below: Entry
-    loop: Entry
+    spot: Spot
+    per_count: int
+    clock: int = abi.NOW
 
 
 class TimeLoop:
-    """The steps of one layer and direction: the tables that source.lstm and source.lstm_forward read."""
+    """The steps of one layer and direction: the tables that source.lstm reads."""
 
-    def __init__(
-        self, entries: LoopEntries, top: bool, reverse: bool, step: Launch, keep: object, program: LstmProgram
-    ):
-        self._program, self._launch = program, step
-        self.table = (ctypes.c_int64 * abi.TABLE_SIZE)()
-        self._distances, self._bases, self._strides = ((ctypes.c_int64 * 12)() for _ in range(3))
-        self.gates = Work(entries.top if top else entries.below, 1, 1, [0] * _OF_GATES, 1)
-        self._step = step.work(keep)
-        self._product: Work | None = None
-        tables = [ctypes.addressof(t) for t in (self._bases, self._strides)]
-        counts = ctypes.addressof(program.counts)
-        self._work = Work(entries.loop, 1, 1, [ctypes.addressof(self.table), counts, *tables], 1)
-        self._step.point(len(step.operands) + len(step.tables) - 2, self.gates.entry.address, self.gates.address)
-        self.table[abi.STEPS], self.table[abi.REVERSE] = len(program.counts), reverse
+    def __init__(self, program: LstmProgram, step: matrix.StepLaunch, gates: Entry, keep: object):
+        self._program, self._step = program, step.launch.work(keep)
+        self._ahead: Work | None = None
+        self._distances, self.table = (ctypes.c_int64 * 12)(), (ctypes.c_int64 * abi.TABLE_SIZE)()
+        self._moving = (ctypes.c_int64 * (abi.MOVING_WORDS * 12))()
+        self._gates = Work(gates, 1, 1, [0] * _OF_GATES, 1)
+        self._step.point(abi.STEP_GATES - 1, gates.address)
+        program.aim(step.launch, self._step, {"a": 0})
+        tables = [ctypes.addressof(one) for one in (self.table, program.counts, self._moving)]
+        self._some = Work(jit.load(*KERNELS[0]), step.apart, 1, [*tables, 0, 0], step.apart)
+        self._work = Work(jit.load(*KERNELS[1]), 1, 1, tables[:1], 1)
         self.table[abi.STEP], self.table[abi.STEP_BLOCK] = self._step.entry.address, self._step.address
-        self.table[abi.GATES_BLOCK] = self.gates.address
+        self.table[abi.SOME], self.table[abi.SOME_BLOCK] = self._some.entry.address, self._some.address
+        self.table[abi.GATES_BLOCK], self.table[abi.LOTS_APART] = self._gates.address, step.apart
+        self.table[abi.STEPS], self.table[abi.AHEAD] = len(program.counts), len(program.counts) + 1
 
-    @property
-    def distances(self) -> int:
-        """The address of the distances between sequences, an argument of the gates."""
-        return ctypes.addressof(self._distances)
-
-    def begin(self, a: Spot) -> None:
-        """What the first step multiplies."""
-        self._program.aim(self._launch, self._step, {"a": a})
-
-    def move(self, moving: Sequence[Sequences], distances: Sequence[int]) -> None:
-        """What moves from step to step, and the distances between the sequences of it."""
-        self._program.point(self._bases, 0, *(one.spot for one in moving))
-        self._program.point(self._strides, 0, *(one.per_step for one in moving))
+    def move(self, moving: Sequence[Moving], distances: Sequence[int], *others: Spot | int) -> None:
+        """What moves, first what is multiplied, then what the gates are given; the distances between the sequences of
+        that, and the other arguments of the gates."""
+        for n, one in enumerate(moving):
+            self._program.point(self._moving, abi.MOVING_WORDS * n, *one)
         self._program.point(self._distances, 0, *distances)
+        self.table[abi.MOVING_COUNT], first = len(moving), abi.FIRST_ARGUMENT + abi.MOVING + len(moving) - 1
+        self._program.point(self._gates.block, first, ctypes.addressof(self._distances), *others)
 
-    def multiply_ahead(self, launch: Launch, keep: object, steps: int, spots: Mapping[str, Spot | int]) -> None:
-        """The product with the input of some steps, which comes before them."""
-        self._product = product = launch.work(keep)
-        self._program.aim(launch, product, spots)
-        self.table[abi.PRODUCT], self.table[abi.PRODUCT_BLOCK] = product.entry.address, product.address
-        self.table[abi.PRODUCT_STEPS] = steps
+    def multiply_ahead(self, launch: Launch, keep: object, steps: int, c: Spot, x: Spot, per_step: int) -> None:
+        """The matmul with the input of some steps, which comes before them."""
+        self._ahead = work = launch.work(keep)
+        self._program.aim(launch, work, {"a": 0, "c": c})
+        self.table[abi.AHEAD_ENTRY], self.table[abi.AHEAD_BLOCK] = work.entry.address, work.address
+        self.table[abi.AHEAD] = steps
+        self._program.point(self.table, abi.INPUT, x, per_step)
 
     def run(self) -> None:
         """On the threads that can be had now: a fork may have taken them."""
         omp = runtime()
         self.table[abi.PARALLEL] = omp.parallel_address if omp is not None else 0
-        self.table[abi.STEP_THREADS] = self._step.arm()
-        if self._product is not None:
-            self.table[abi.PRODUCT_THREADS] = self._product.arm()
+        self.table[abi.STEP_THREADS], self.table[abi.SOME_THREADS] = self._step.arm(), self._some.arm()
+        if self._ahead is not None:
+            self.table[abi.AHEAD_THREADS] = self._ahead.arm()
         self._work.run()

@@ -1,1 +1,1 @@
-"""Products of matrices on tiles of our own, for vectors of any width."""
+"""Matmuls on tiles of our own, for vectors of any width."""

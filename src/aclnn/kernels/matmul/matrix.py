@@ -1,20 +1,25 @@
-"""Products of matrices on tiles, the steps of an LSTM that are made of them, and sums over rows: how they are launched.
+"""Matmuls on tiles, the steps of an LSTM that are made of them, and sums over rows: how they are launched.
 
 What a launch takes of the workspace for itself serves others before and after.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
-from aclnn.kernels.native.abi import BLOCK_ROWS, DEPTH, ROWS, UNITS
+from aclnn.kernels.native.abi import BLOCK_ROWS, DEPTH, ROWS
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.arena import in_lines
 from aclnn.kernels.shared.launch import Launch, Room
 
 PACKED_PER_THREAD = 32768  # elements to pack that pay for waking a thread
 PER_THREAD = 100_000  # multiplications that do
+ROWS_APART = 8  # sequences of an LSTM that a thread must have for itself, so that weights are not only read for them
+FEW_APART, NEAR = 4, 131072  # how many suffice for so many weights: they lie in a thread's own cache
+SUMS_TOGETHER = 65536  # elements of a step that gates are given at once: long rows, of which the next is guessed
 
 
 class Packed:
@@ -36,24 +41,39 @@ class Packed:
         room.arena.release(self.place, 4 * self._elements)
 
 
-def product(a: TensorSpec, b: Packed, room: Room, adds: bool = False) -> Launch:
+def matmul(a: TensorSpec, b: Packed, room: Room, adds: bool = False) -> Launch:
     """c = a·b, or c += a·b, of float32; operands a and c, which is dense. A time loop may do fewer rows."""
     rows, team = a.shape[0], worth(a.size * b.units, PER_THREAD, room.threads)
     per_lot = in_lines((min(rows, BLOCK_ROWS) + 2 * ROWS) * columns())
     operands = "a", "c", b.place, _scratch(room, per_lot * team)
     tables = room.numbers.put(range(b.depth)), a.strides[0], rows, b.depth, b.units, chain(b.depth), team, per_lot
-    return Launch("matrix.product", "FFFFIiiiiiiii", team, operands, (*tables, adds), team)
+    return Launch("matrix.matmul", "FFFFIiiiiiiii", team, operands, (*tables, adds), team)
 
 
-def step(a: TensorSpec, b: Packed, room: Room) -> Launch:
+class StepLaunch(NamedTuple):
+    """How a step of an LSTM is launched: `apart` lots of sequences at once, or all of them on the launch's threads."""
+
+    launch: Launch
+    apart: int
+
+
+def step(a: TensorSpec, b: Packed, room: Room, may_part: bool) -> StepLaunch:
     """A step of an LSTM whose sequences are the rows of a: see source.matrix. Who launches it says the last two
-    arguments, the entry of the gates and the address of a block of theirs."""
+    arguments, the entry of the gates and the address of a block of theirs. Lots of sequences that go through all steps
+    on a thread of their own need not wait for each other after each, but there must be enough in a lot."""
     batch, team = a.shape[0], worth(a.size * b.units * b.kinds, PER_THREAD, room.threads)
-    per_lot = in_lines(b.kinds * (batch + ROWS) * UNITS + ROWS * columns())
-    operands, put = ("a", None, b.place, _scratch(room, per_lot * team)), room.numbers.put
+    least = FEW_APART if b.depth * b.units * b.kinds <= NEAR else ROWS_APART
+    apart = team if may_part and batch >= least * team else 1
+    within = team if apart == 1 else 1
+    rows = -(-batch // apart) + ROWS
+    panels = max(1, min(-(-panels_of(b.units) // within), SUMS_TOGETHER // (b.kinds * rows * columns())))
+    together = panels * columns()
+    per_lot = in_lines(b.kinds * rows * min(together, packed_columns(b.units)) + ROWS * columns())
+    operands, put = ("a", None, None, b.place, _scratch(room, per_lot * team)), room.numbers.put
     bases = put([a.strides[0] * min(i, batch - 1) for i in range(batch + ROWS)])
-    sizes = batch, b.depth, b.units, b.kinds, chain(b.depth), team, per_lot
-    return Launch("matrix.step", "FiFFIIiiiiiiiiI", team, operands, (bases, put(range(b.depth)), *sizes, 0, 0), team)
+    sizes = batch, b.depth, b.units, b.kinds, chain(b.depth), within, per_lot, together
+    tables = bases, put(range(b.depth)), *sizes, 0, 0
+    return StepLaunch(Launch("matrix.step", "FiiFFIIiiiiiiiiiI", within, operands, tables, within), apart)
 
 
 def row_sums(a: TensorSpec, widths: tuple[int, int], results: tuple[TensorSpec, TensorSpec], room: Room) -> Launch:
@@ -61,9 +81,10 @@ def row_sums(a: TensorSpec, widths: tuple[int, int], results: tuple[TensorSpec, 
     (rows, width), put = a.shape, room.numbers.put
     tiles, wide = -(-width // ROWS), sum(map(packed_columns, widths))
     lots = min(tiles, worth(a.size * sum(widths), PER_THREAD, room.threads))
-    per_lot = in_lines((-(-tiles // lots) * ROWS + wide) * DEPTH + ROWS * columns())
-    made = _scratch(room, tiles * ROWS * wide + per_lot * lots)
-    scratch = made + 4 * tiles * ROWS * wide
+    per_lot = in_lines((-(-tiles // lots) * ROWS + wide) * DEPTH + 2 * ROWS * columns())
+    kept = tiles * ROWS * wide if rows > DEPTH else 0
+    made = _scratch(room, kept + per_lot * lots)
+    scratch = made + 4 * kept
     numbers = [min(i, width - 1) for i in range(tiles * ROWS)]
     for pitch in (a.strides[0], *widths, ROWS):
         numbers += [pitch * i for i in range(DEPTH)]

@@ -18,41 +18,48 @@ ADDITIONS = 16  # in a row, in sums
 ELU_OF_INPUT, ELU_OF_RESULT, ELU_FALLING = range(3)
 
 KINDS = 4  # of gates
-UNITS = 64  # that gates do together: with fewer, every step would go over the pages of all its tensors more often
 BLOCK_ROWS = 288  # of a matrix whose products with a panel are made together: a multiple of ROWS
 
-# The table of lstm.time_loop and lstm_forward.time_loop, by position.
+# The table of lstm.time_loop and lstm.steps, by position.
 (
     STEPS,
-    REVERSE,
+    SEQUENCES,
+    DOWN,  # whether the last step comes first
+    LAG,  # rounds by which the gates come before the matmul that takes what they made: 1 backwards, else 0
     PARALLEL,  # address of GOMP_parallel
+    SOME,  # entry of lstm.steps, its block and threads
+    SOME_BLOCK,
+    SOME_THREADS,
+    LOTS_APART,  # of sequences, which go through all steps without waiting for each other
     STEP,  # entry of matrix.step, its block and threads
     STEP_BLOCK,
     STEP_THREADS,
-    GATES_BLOCK,  # whose copies the step hands to the gates
-    STATE,  # forwards: the states before a step, those after it lie behind, then they change places
-    STATE_SIZE,
-    PRODUCT,  # forwards: entry of the product with the input of some steps, its block and threads
-    PRODUCT_BLOCK,
-    PRODUCT_THREADS,
-    PRODUCT_STEPS,
-    FEATURES,  # forwards: bytes of a step's input
+    GATES_BLOCK,
+    MOVING_COUNT,
+    AHEAD,  # how many steps come between two matmuls with the input
+    AHEAD_ENTRY,  # of that matmul, 0 if there is none, its block and threads
+    AHEAD_BLOCK,
+    AHEAD_THREADS,
+    INPUT,  # where it begins, and the bytes of a step
+    INPUT_STRIDE,
     TABLE_SIZE,
-) = range(15)
+) = range(21)
 
-STEP_A, STEP_ROWS = 0, 1  # arguments of matrix.step, by position
-PRODUCT_A, PRODUCT_ROWS = 0, 6  # arguments of matrix.product
+# What moves from round to round: where it begins, bytes, and what they are counted by, a clock. The first is what
+# matrix.step multiplies, the others are arguments of the gates.
+MOVING_WORDS = 3
+NOW, DONE, NEXT, NTH, EVEN, ODD, CLOCKS = range(7)  # a step, those before and after it, which of AHEAD, two by turns
+
+# Arguments of matrix.step and of matrix.matmul, by position.
+STEP_A, STEP_FIRST, STEP_ROWS, STEP_SCRATCH, STEP_LAST, STEP_PER_LOT, STEP_GATES = 0, 1, 2, 4, 7, 13, 16
+STEP_WORDS = 21  # of a block
+MATMUL_A, MATMUL_ROWS = 0, 6
 
 # Arguments of gates, by position. matrix.step says the first seven: sums, and of how many rows, rows, first and end,
-# units, first and count, and whether there are sums. Then those that move from step to step.
-MOVING = 7
+# units, first and count, and whether there are sums. The loop says how many sequences take part in this step, and in
+# the next; then comes what moves.
+ACTIVE, KNOWN, MOVING = 7, 8, 9
 GATES_WORDS = 36  # of a block, at most
-
-# lstm.gates: i, f, g, o, tanhc, c before the step, dy, grad as four parts move.
-BACKWARD_MOVING, C_BEFORE, ACTIVE, KNOWN = 11, 5, 23, 24
-
-# lstm_forward.gates: a, out and seven lists move, then come the states before and after the step.
-FORWARD_MOVING, H_BEFORE, H_AFTER = 9, 16, 17
 
 NO_TAP = -(1 << 62)  # the place of a tap that is not there, and NO_PLACE above it with that of any channel added
 NO_PLACE = -(1 << 61)

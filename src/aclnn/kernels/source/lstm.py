@@ -1,7 +1,7 @@
-"""LSTM backward: the gates of one step, the loop over all steps, and sequences laid out as the rows of matrices.
+"""LSTM: the loop over all steps, of both operators, and sequences laid out as the rows of matrices.
 
-The formulas are those of ops/lstm.py. Positions where a sequence takes no part are never read; their rows are zeros, so
-that they add nothing to the products over the whole sequence.
+What a round of the loop works on moves by a table: see native.abi. Positions where a sequence takes no part are never
+read; as rows of a matrix they are zeros, so that they add nothing to sums over the whole sequence.
 """
 
 from __future__ import annotations
@@ -13,119 +13,127 @@ from numba.extending import register_jitable
 
 from aclnn.kernels.native.abi import (
     ACTIVE,
-    BACKWARD_MOVING,
-    C_BEFORE,
+    AHEAD,
+    AHEAD_BLOCK,
+    AHEAD_ENTRY,
+    AHEAD_THREADS,
+    CLOCKS,
+    DONE,
+    DOWN,
+    EVEN,
     FIRST_ARGUMENT,
     GATES_BLOCK,
-    KINDS,
+    GATES_WORDS,
+    INPUT,
+    INPUT_STRIDE,
     KNOWN,
+    LAG,
+    LOTS_APART,
+    MATMUL_A,
+    MATMUL_ROWS,
     MOVING,
+    MOVING_COUNT,
+    MOVING_WORDS,
+    NEXT,
+    NOW,
+    NTH,
+    ODD,
     PARALLEL,
-    REVERSE,
+    SEQUENCES,
+    SOME,
+    SOME_BLOCK,
+    SOME_THREADS,
     STEP,
     STEP_A,
     STEP_BLOCK,
+    STEP_FIRST,
+    STEP_GATES,
+    STEP_LAST,
+    STEP_PER_LOT,
     STEP_ROWS,
+    STEP_SCRATCH,
     STEP_THREADS,
+    STEP_WORDS,
     STEPS,
 )
-from aclnn.kernels.source.arithmetic import fma, lie_apart, use_widest_vectors
-from aclnn.kernels.source.calls import launch, pointer
-from aclnn.kernels.source.convolve import width_of
+from aclnn.kernels.source.arithmetic import use_widest_vectors
+from aclnn.kernels.source.calls import address_of, launch, pointer
 from aclnn.kernels.source.elements import read, write
-from aclnn.kernels.source.indirect import COLUMNS
+from aclnn.kernels.source.indirect import inner, words
 
-ONE, ZERO = np.float32(1), np.float32(0)
-
-
-def gates(
-    lo: int,
-    hi: int,
-    sums: Any,
-    together: int,
-    first: int,
-    last: int,
-    unit: int,
-    units: int,
-    summed: int,
-    i: Any,
-    f: Any,
-    g: Any,
-    o: Any,
-    tanhc: Any,
-    c_before: Any,
-    dy: Any,
-    of_i: Any,
-    of_f: Any,
-    of_g: Any,
-    of_o: Any,
-    steps: Any,
-    c_first: Any,
-    dh: Any,
-    dc: Any,
-    hidden: int,
-    active: int,
-    known: int,
-    pitch: int,
-) -> None:
-    """One step of some units of the sequences first … last − 1: the gradients of their gates, and dc becomes that of
-    the step before. All is one item.
-
-    `summed`: the step done before made their dh, panels of `together` rows; else it is the given one. Sequences below
-    `active` take part; below `known` the cell state started from c_before, else from c_first. A sequence that takes no
-    part any more leaves its dh. `steps` has the distances from one sequence to the next, of the seven and of c_first;
-    `pitch` is that of the gradients. At the end of the loop `active` is below 0: what was summed is left, no more.
-    """
-    use_widest_vectors()
-    lie_apart()
-    for b in range(first, last):
-        for channel in range(0, units, COLUMNS):
-            width, k = width_of(units - channel), unit + channel
-            count, made = min(width, units - channel), channel * together + (b - first) * width
-            row, to = b * hidden + k, b * pitch + k
-            if b < active:
-                incoming, at_in = (sums, made) if summed else (dh, row)
-                start, at_c = (c_before, b * steps[5] + k) if b < known else (c_first, b * steps[7] + k)
-                at = (b * steps[0] + k, b * steps[1] + k, b * steps[2] + k, b * steps[3] + k)
-                at_t, at_y = b * steps[4] + k, b * steps[6] + k
-                for j in range(count):
-                    i_, f_, g_ = read(i, at[0] + j), read(f, at[1] + j), read(g, at[2] + j)
-                    o_, t = read(o, at[3] + j), read(tanhc, at_t + j)
-                    dh_ = read(dy, at_y + j) + read(incoming, at_in + j)
-                    dct = fma(dh_, o_ * ((ONE - t) * (ONE + t)), read(dc, row + j))
-                    write(of_i, to + j, dct * (g_ * i_ * (ONE - i_)))
-                    write(of_f, to + j, dct * (read(start, at_c + j) * f_ * (ONE - f_)))
-                    write(of_g, to + j, dct * (i_ * ((ONE - g_) * (ONE + g_))))
-                    write(of_o, to + j, dh_ * (t * o_ * (ONE - o_)))
-                    write(dc, row + j, dct * f_)
-            else:
-                if active >= 0:
-                    for j in range(count):
-                        write(of_i, to + j, ZERO)
-                        write(of_f, to + j, ZERO)
-                        write(of_g, to + j, ZERO)
-                        write(of_o, to + j, ZERO)
-                if summed:
-                    for j in range(count):
-                        write(dh, row + j, read(sums, made + j))
+ZERO = np.float32(0)
 
 
-def time_loop(lo: int, hi: int, table: Any, counts: Any, bases: Any, strides: Any) -> None:
-    """All steps, against the direction: with the gradients of the step done before, that of the state, then the
-    gates. After the last step only the first. bases and strides, in bytes, of what moves."""
-    step, block, steps = pointer(table[STEP_BLOCK]), pointer(table[GATES_BLOCK]), table[STEPS]
-    step[FIRST_ARGUMENT + STEP_ROWS] = 0
-    for q in range(steps + 1):
-        t = q if table[REVERSE] else steps - 1 - q
-        before = t + 1 if table[REVERSE] else t - 1
-        there = q < steps
-        for m in range(BACKWARD_MOVING):
-            block[FIRST_ARGUMENT + MOVING + m] = bases[m] + (before if m == C_BEFORE else t) * strides[m]
-        block[FIRST_ARGUMENT + ACTIVE] = counts[t] if there else -1
-        block[FIRST_ARGUMENT + KNOWN] = counts[before] if there and 0 <= before < steps else 0
-        launch(table[PARALLEL], table[STEP], table[STEP_BLOCK], table[STEP_THREADS])
-        step[FIRST_ARGUMENT + STEP_A] = block[FIRST_ARGUMENT + MOVING + BACKWARD_MOVING - KINDS]
-        step[FIRST_ARGUMENT + STEP_ROWS] = counts[t] if there else 0
+def time_loop(lo: int, hi: int, table: Any) -> None:
+    """All rounds: the matmul with the input of some steps, if there is one, which then is still near, and these steps.
+    Backwards a round takes what the round before it made, and after the last step only that is left."""
+    some, rounds = pointer(table[SOME_BLOCK]), table[STEPS] + table[LAG]
+    for start in range(0, rounds, table[AHEAD]):
+        stop = min(rounds, start + table[AHEAD])
+        if table[AHEAD_ENTRY] != 0:
+            matmul, earliest = pointer(table[AHEAD_BLOCK]), step_of(table, stop - 1) if table[DOWN] else start
+            matmul[FIRST_ARGUMENT + MATMUL_A] = table[INPUT] + earliest * table[INPUT_STRIDE]
+            matmul[FIRST_ARGUMENT + MATMUL_ROWS] = (stop - start) * table[SEQUENCES]
+            launch(table[PARALLEL], table[AHEAD_ENTRY], table[AHEAD_BLOCK], table[AHEAD_THREADS])
+        some[FIRST_ARGUMENT + 3], some[FIRST_ARGUMENT + 4] = start, stop
+        launch(table[PARALLEL], table[SOME], table[SOME_BLOCK], table[SOME_THREADS])
+
+
+@inner
+def step_of(table: Any, q: int) -> int:
+    """The step of a round."""
+    step: int = table[STEPS] - 1 - q if table[DOWN] else q
+    return step
+
+
+def steps(lo: int, hi: int, table: Any, counts: Any, moving: Any, start: int, stop: int) -> None:
+    """The rounds start … stop − 1 of some sequences. Items are lots of sequences; `counts` says how many take part in
+    each step, `moving` what moves."""
+    step, gates, clocks = words(STEP_WORDS), words(GATES_WORDS), words(CLOCKS)
+    copy_words(step, table[STEP_BLOCK], STEP_WORDS)
+    copy_words(gates, table[GATES_BLOCK], GATES_WORDS)
+    step[FIRST_ARGUMENT + STEP_GATES] = address_of(gates)
+    scratch, size = step[FIRST_ARGUMENT + STEP_SCRATCH], 4 * step[FIRST_ARGUMENT + STEP_PER_LOT]
+    for lot in range(lo, hi):
+        first = table[SEQUENCES] * lot // table[LOTS_APART]
+        last = table[SEQUENCES] * (lot + 1) // table[LOTS_APART]
+        step[FIRST_ARGUMENT + STEP_FIRST], step[FIRST_ARGUMENT + STEP_LAST] = first, last
+        step[FIRST_ARGUMENT + STEP_SCRATCH] = scratch + lot * size
+        for q in range(start, stop):
+            set_clocks(table, q, start, stop, clocks)
+            step[FIRST_ARGUMENT + STEP_A] = moving[0] + clocks[moving[2]] * moving[1]
+            for m in range(1, table[MOVING_COUNT]):
+                one = m * MOVING_WORDS
+                gates[FIRST_ARGUMENT + MOVING + m - 1] = moving[one] + clocks[moving[one + 2]] * moving[one + 1]
+            gates[FIRST_ARGUMENT + ACTIVE] = counts[clocks[NOW]] if q < table[STEPS] else -1
+            gates[FIRST_ARGUMENT + KNOWN] = counts[clocks[NEXT]] if q + 1 < table[STEPS] else 0
+            rows = counts[step_of(table, q - table[LAG])] if q >= table[LAG] else 0
+            step[FIRST_ARGUMENT + STEP_ROWS] = min(last, max(first, rows))
+            launch(table[PARALLEL], table[STEP], address_of(step), table[STEP_THREADS])
+
+
+@inner
+def set_clocks(table: Any, q: int, start: int, stop: int, clocks: Any) -> None:
+    clocks[NOW], clocks[DONE], clocks[NEXT] = step_of(table, q), step_of(table, q - 1), step_of(table, q + 1)
+    clocks[NTH] = stop - 1 - q if table[DOWN] else q - start
+    clocks[EVEN], clocks[ODD] = q % 2, 1 - q % 2
+
+
+@inner
+def copy_words(target: Any, source: int, count: int) -> None:
+    near = pointer(source)
+    for m in range(count):
+        target[m] = near[m]
+
+
+def total(lo: int, hi: int, one: Any, other: Any, per_one: int, per_other: int, given: int, target: Any) -> None:
+    """The sum of two vectors that are `given`, or zeros."""
+    if given:
+        for j in range(lo, hi):
+            target[j] = read(one, j * per_one) + read(other, j * per_other)
+    else:
+        for j in range(lo, hi):
+            target[j] = ZERO
 
 
 def gather(

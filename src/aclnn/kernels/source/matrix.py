@@ -1,4 +1,4 @@
-"""Products with a packed matrix, the steps of an LSTM made of them, and sums over the rows of two matrices.
+"""Matmuls with a packed matrix, the steps of an LSTM made of them, and sums over the rows of two matrices.
 
 Work is cut by tiles, a block of rows after the other, there a panel after the other: whatever the sizes, each thread
 has its share of the tiles, and the sums are the same.
@@ -15,7 +15,6 @@ from aclnn.kernels.native.abi import (
     GATES_WORDS,
     KINDS,
     ROWS,
-    UNITS,
 )
 from aclnn.kernels.source.arithmetic import use_widest_vectors
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry, shifted
@@ -64,7 +63,7 @@ def tile_at(place: int, at: int, across: int, tiles: int) -> int:
     return min(tiles, max(0, -((at - place) // across)))
 
 
-def product(
+def matmul(
     lo: int,
     hi: int,
     a: Any,
@@ -144,14 +143,18 @@ def sum_tiles(
 
 @inner
 def sum_row(
-    a: Any, bases: Any, offsets: Any, b: Any, to_next: int, width: int, depth: int, chain: int, work: Any
+    panels: int, a: Any, bases: Any, offsets: Any, b: Any, to_next: int, width: int, depth: int, chain: int, work: Any
 ) -> None:
-    """The sums of a single row in KINDS panels at once, which would wait for each other in one; cut like the others."""
+    """The sums of a single row in one panel or in KINDS at once, which would wait for each other in one; cut like the
+    others."""
     blocks, aside = -(-depth // DEPTH), shifted(work, KINDS * width)
     for block in range(blocks):
         start, stop = depth * block // blocks, depth * (block + 1) // blocks
         near, places, add = shifted(b, start * width), shifted(offsets, start), block > 0
-        multiply(1, KINDS, width, stop - start, chain, a, bases, places, near, to_next, work, add, aside)
+        if panels == KINDS:
+            multiply(1, KINDS, width, stop - start, chain, a, bases, places, near, to_next, work, add, aside)
+        else:
+            multiply(1, 1, width, stop - start, chain, a, bases, places, near, 0, work, add, aside)
 
 
 @inner
@@ -171,6 +174,7 @@ def step(
     lo: int,
     hi: int,
     a: Any,
+    first: int,
     rows: int,
     packed: Any,
     scratch: Any,
@@ -183,47 +187,72 @@ def step(
     chain: int,
     lots: int,
     per_lot: int,
+    together: int,
     gates: int,
     block: Any,
 ) -> None:
-    """A step of an LSTM: the first rows of a by `kinds` packed matrices, as wide as there are units, and what the gates
-    make of the sums; the rows behind have no sums. Items are lots; each calls the gates, for UNITS at a time, with a
-    copy of their block, whose first arguments say where the sums lie and of how many rows, panel by panel and there
-    kind by kind, then which rows and units they are for, and whether there are any."""
+    """A step of an LSTM: the rows first … rows − 1 of a by `kinds` packed matrices, as wide as there are units, and
+    what the gates make of the sums; the rows behind, up to the end of the batch, have no sums. Items are lots; each
+    calls the gates, for some units `together`, with a copy of their block, whose first arguments say where the sums lie
+    and of how many rows, panel by panel and there kind by kind, then which rows and units they are for, and whether
+    there are any."""
     use_widest_vectors()
-    own, vectors = words(GATES_WORDS), whole_vectors(units) // LANES
+    own, vectors, count = words(GATES_WORDS), whole_vectors(units) // LANES, max(0, rows - first)
     for m in range(GATES_WORDS):
         own[m] = block[m]
     begin_block(own, 1)
-    tiles = all_tiles(rows)
-    high, to_next = tiles - low_tiles(rows), whole_vectors(units) * depth
+    tiles, places = all_tiles(count), shifted(bases, first)
+    high, to_next = tiles - low_tiles(count), whole_vectors(units) * depth
     for lot in range(lo, hi):
-        work, begin, end = (
-            shifted(scratch, lot * per_lot),
-            vectors * tiles * lot // lots,
-            vectors * tiles * (lot + 1) // lots,
-        )
-        at = 0
-        for unit in range(0, units, UNITS):
-            wide = min(UNITS, units - unit)
+        begin, end, at = vectors * tiles * lot // lots, vectors * tiles * (lot + 1) // lots, 0
+        work = shifted(scratch, lot * per_lot)
+        for unit in range(0, units, together):
+            wide = min(together, units - unit)
             across = whole_vectors(wide) // LANES
             some, beyond = tile_at(begin, at, across, tiles), tile_at(end, at, across, tiles)
             at += tiles * across
             if some < beyond:
-                top, bottom = first_row(some, high), min(rows, first_row(beyond, high))
-                together = 1 if rows == 1 and kinds == KINDS else first_row(beyond, high) - top
-                for channel in range(0, wide if rows > 0 else 0, COLUMNS):
-                    width, b = width_of(wide - channel), shifted(packed, (unit + channel) * depth)
-                    to = shifted(work, channel * kinds * together)
-                    if rows == 1 and kinds == KINDS:
-                        sum_row(a, bases, offsets, b, to_next, width, depth, chain, to)
-                    else:
+                top, bottom = first_row(some, high), min(count, first_row(beyond, high))
+                height, b = 1 if count == 1 else first_row(beyond, high) - top, shifted(packed, unit * depth)
+                if count == 1:
+                    sum_units(a, places, offsets, b, to_next, wide, depth, kinds, chain, work)
+                elif count > 0:
+                    for channel in range(0, wide, COLUMNS):
+                        width, to = width_of(wide - channel), shifted(work, channel * kinds * height)
                         for kind in range(kinds):
-                            right, into = shifted(b, kind * to_next), shifted(to, kind * together * width)
-                            sum_tiles(a, bases, offsets, right, some, beyond, high, width, depth, chain, into, False)
-                call_gates(gates, own, work, together, top, bottom, unit, wide, 1)
+                            right = shifted(b, kind * to_next + channel * depth)
+                            into = shifted(to, kind * height * width)
+                            sum_tiles(a, places, offsets, right, some, beyond, high, width, depth, chain, into, False)
+                call_gates(gates, own, work, height, first + top, first + bottom, unit, wide, 1)
                 if some == 0:
-                    call_gates(gates, own, work, together, rows, batch, unit, wide, 0)
+                    call_gates(gates, own, work, height, first + count, batch, unit, wide, 0)
+
+
+@inner
+def sum_units(
+    a: Any,
+    bases: Any,
+    offsets: Any,
+    b: Any,
+    to_next: int,
+    wide: int,
+    depth: int,
+    kinds: int,
+    chain: int,
+    work: Any,
+) -> None:
+    """The sums of a single row: KINDS panels at once, of each kind one or, where there is but one kind, neighbours."""
+    channel, four = 0, KINDS * COLUMNS
+    while channel < wide:
+        width, right, to = width_of(wide - channel), shifted(b, channel * depth), shifted(work, channel * kinds)
+        if kinds == KINDS:
+            sum_row(KINDS, a, bases, offsets, right, to_next, width, depth, chain, to)
+        elif wide - channel >= four:
+            sum_row(KINDS, a, bases, offsets, right, COLUMNS * depth, width, depth, chain, to)
+            channel += four - COLUMNS
+        else:
+            sum_row(1, a, bases, offsets, right, 0, width, depth, chain, to)
+        channel += COLUMNS
 
 
 @inner
@@ -259,10 +288,12 @@ def row_sums(
     puts: Any,
 ) -> None:
     """c = aᵀ·b and c_more = aᵀ·more, sums over all rows, some at a time. Items are lots: each has its share of the
-    columns of a as tiles, packs them and all columns of the others, and sums up in `made`. The numbers: the columns of
-    a, of which the last fills a tile, then where DEPTH rows begin in a, in b, in more and in a packed tile, then ROWS
-    from 0 on. `puts` says how the results are written: entry, size of an element, and steps, of each."""
+    columns of a as tiles, packs them and all columns of the others, and sums up in `made`, or in the room of a tile if
+    all rows are done at once; sums are written as soon as they are whole. The numbers: the columns of a, of which the
+    last fills a tile, then where DEPTH rows begin in a, in b, in more and in a packed tile, then ROWS from 0 on. `puts`
+    says how the results are written: entry, size of an element, and strides, of each."""
     use_widest_vectors()
+    places = words(ROWS)
     tiles, beside = -(-columns // ROWS), whole_vectors(b_columns)
     wide = beside + whole_vectors(more_columns)
     a_places = shifted(numbers, tiles * ROWS)
@@ -273,6 +304,7 @@ def row_sums(
         a_packed = shifted(scratch, lot * per_lot)
         b_packed = shifted(a_packed, (last - first) * ROWS * DEPTH)
         aside = shifted(b_packed, wide * DEPTH)
+        at_once = shifted(aside, ROWS * COLUMNS)
         sums = shifted(made, first * ROWS * wide)
         for start in range(0, rows, DEPTH):
             count = min(DEPTH, rows - start)
@@ -281,24 +313,30 @@ def row_sums(
             pack_panels(shifted(b, start * b_columns), b_places, count, b_columns, b_packed)
             right = shifted(b_packed, beside * DEPTH)
             pack_panels(shifted(more, start * more_columns), more_places, count, more_columns, right)
+            is_last = start + DEPTH >= rows
             for side in range(2):
                 all_columns, before = (more_columns, beside) if side else (b_columns, 0)
+                out, how = (c_more, shifted(puts, 4)) if side else (c, puts)
                 for channel in range(0, all_columns, COLUMNS):
                     width = width_of(all_columns - channel)
                     panel = shifted(b_packed, (before + channel) * DEPTH)
                     to = shifted(sums, (before + channel) * (last - first) * ROWS)
                     for t in range(last - first):
-                        tile, into = shifted(a_packed, t * ROWS * DEPTH), shifted(to, t * ROWS * width)
+                        tile = shifted(a_packed, t * ROWS * DEPTH)
+                        into = shifted(to, t * ROWS * width) if rows > DEPTH else at_once
                         if start > 0:
                             for line in range(0, ROWS * width, 16):
                                 fetch(into, line, 1)
                         multiply(
                             ROWS, 1, width, count, chain, tile, tile_rows, in_tile, panel, 0, into, start > 0, aside
                         )
-        put_sums(sums, first, last, columns, b_columns, c, puts)
-        put_sums(
-            shifted(sums, beside * (last - first) * ROWS), first, last, columns, more_columns, c_more, shifted(puts, 4)
-        )
+                        if is_last:
+                            for i in range(ROWS):
+                                places[i] = ((first + t) * ROWS + i) * how[2]
+                            there, high = out + how[1] * channel * how[3], min(ROWS, columns - (first + t) * ROWS)
+                            put_rows(
+                                how[0], into, width, there, places, high, min(COLUMNS, all_columns - channel), how[3]
+                            )
 
 
 @inner
@@ -307,17 +345,3 @@ def pack_panels(source: Any, places: Any, count: int, columns: int, target: Any)
     for channel in range(0, columns, COLUMNS):
         to, width = shifted(target, channel * DEPTH), width_of(columns - channel)
         pack_rows(shifted(source, channel), 1, places, count, min(COLUMNS, columns - channel), to, width)
-
-
-@inner
-def put_sums(sums: Any, first: int, last: int, columns: int, width: int, out: int, how: Any) -> None:
-    """Writes the sums of the tiles first … last − 1, panel by panel, a tile after the other."""
-    places = words(ROWS)
-    for channel in range(0, width, COLUMNS):
-        panel, padded = shifted(sums, channel * (last - first) * ROWS), width_of(width - channel)
-        for t in range(first, last):
-            for i in range(ROWS):
-                places[i] = (t * ROWS + i) * how[2]
-            tile, count = shifted(panel, (t - first) * ROWS * padded), min(ROWS, columns - t * ROWS)
-            to = out + how[1] * channel * how[3]
-            put_rows(how[0], tile, padded, to, places, count, min(COLUMNS, width - channel), how[3])

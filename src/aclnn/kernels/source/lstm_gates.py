@@ -1,0 +1,187 @@
+"""The gates of one step of an LSTM, backwards and forwards. The formulas are those of ops/lstm.py and lstm_forward.py.
+
+What a step of source.matrix has summed up is theirs as long as it is near. All is one item.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from aclnn.kernels.source.arithmetic import fma, lie_apart, sigmoid, tanh, use_widest_vectors
+from aclnn.kernels.source.convolve import width_of
+from aclnn.kernels.source.elements import read, write
+from aclnn.kernels.source.indirect import COLUMNS
+
+ONE, ZERO = np.float32(1), np.float32(0)
+
+
+def backward(
+    lo: int,
+    hi: int,
+    sums: Any,
+    together: int,
+    first: int,
+    last: int,
+    unit: int,
+    units: int,
+    summed: int,
+    active: int,
+    known: int,
+    i: Any,
+    f: Any,
+    g: Any,
+    o: Any,
+    tanhc: Any,
+    c_before: Any,
+    dy: Any,
+    of_i: Any,
+    of_f: Any,
+    of_g: Any,
+    of_o: Any,
+    strides: Any,
+    c_first: Any,
+    dh: Any,
+    dc: Any,
+    hidden: int,
+    pitch: int,
+) -> None:
+    """One step of some units of the sequences first … last − 1: the gradients of their gates, and dc becomes that of
+    the step before.
+
+    `summed`: the step done before made their dh, panels of `together` rows; else it is the given one. Sequences below
+    `active` take part; below `known` the cell state started from c_before, else from c_first. A sequence that takes no
+    part any more leaves its dh. `strides` has the distances from one sequence to the next, of the seven and of c_first;
+    `pitch` is that of the gradients. At the end of the loop `active` is below 0: what was summed is left, no more.
+    """
+    use_widest_vectors()
+    lie_apart()
+    for b in range(first, last):
+        for channel in range(0, units, COLUMNS):
+            width, k = width_of(units - channel), unit + channel
+            count, made = min(width, units - channel), channel * together + (b - first) * width
+            row, to = b * hidden + k, b * pitch + k
+            if b < active:
+                incoming, at_in = (sums, made) if summed else (dh, row)
+                start, at_c = (c_before, b * strides[5] + k) if b < known else (c_first, b * strides[7] + k)
+                at = (b * strides[0] + k, b * strides[1] + k, b * strides[2] + k, b * strides[3] + k)
+                at_t, at_y = b * strides[4] + k, b * strides[6] + k
+                for j in range(count):
+                    i_, f_, g_ = read(i, at[0] + j), read(f, at[1] + j), read(g, at[2] + j)
+                    o_, t = read(o, at[3] + j), read(tanhc, at_t + j)
+                    dh_ = read(dy, at_y + j) + read(incoming, at_in + j)
+                    dct = fma(dh_, o_ * ((ONE - t) * (ONE + t)), read(dc, row + j))
+                    write(of_i, to + j, dct * (g_ * i_ * (ONE - i_)))
+                    write(of_f, to + j, dct * (read(start, at_c + j) * f_ * (ONE - f_)))
+                    write(of_g, to + j, dct * (i_ * ((ONE - g_) * (ONE + g_))))
+                    write(of_o, to + j, dh_ * (t * o_ * (ONE - o_)))
+                    write(dc, row + j, dct * f_)
+            else:
+                if active >= 0:
+                    for j in range(count):
+                        write(of_i, to + j, ZERO)
+                        write(of_f, to + j, ZERO)
+                        write(of_g, to + j, ZERO)
+                        write(of_o, to + j, ZERO)
+                if summed:
+                    for j in range(count):
+                        write(dh, row + j, read(sums, made + j))
+
+
+def forward(
+    lo: int,
+    hi: int,
+    sums: Any,
+    together: int,
+    first: int,
+    last: int,
+    unit: int,
+    units: int,
+    summed: int,
+    active: int,
+    known: int,
+    a: Any,
+    out: Any,
+    i: Any,
+    g: Any,
+    f: Any,
+    o: Any,
+    h_kept: Any,
+    c_kept: Any,
+    tanhc: Any,
+    h_before: Any,
+    h: Any,
+    strides: Any,
+    c: Any,
+    bias: Any,
+    hidden: int,
+    keeps: int,
+) -> None:
+    """One step of some units of the sequences first … last − 1, if they are `summed`; else they take no part, and keep
+    their state: h and c become those of this step, and go to `out` and to the lists.
+
+    `strides` has the distances from one sequence to the next, of out and of the seven lists, which are there if it
+    `keeps` them.
+    """
+    use_widest_vectors()
+    lie_apart()
+    for b in range(first, last):
+        for channel in range(0, units, COLUMNS):
+            width, k = width_of(units - channel), unit + channel
+            count, apart = min(width, units - channel), together * width
+            made, at_a = 4 * channel * together + (b - first) * width, 4 * b * hidden + k
+            row, to = b * hidden + k, b * strides[0] + k
+            at = (b * strides[1] + k, b * strides[2] + k, b * strides[3] + k, b * strides[4] + k, b * strides[5] + k)
+            at_c, at_t = b * strides[6] + k, b * strides[7] + k
+            if not summed:
+                _clear(out, to, count)
+                for j in range(count):
+                    write(h, row + j, read(h_before, row + j))
+                if keeps:
+                    _clear(i, at[0], count)
+                    _clear(g, at[1], count)
+                    _clear(f, at[2], count)
+                    _clear(o, at[3], count)
+                    _clear(h_kept, at[4], count)
+                    _clear(c_kept, at_c, count)
+                    _clear(tanhc, at_t, count)
+            elif keeps:
+                for j in range(count):
+                    of_i, of_f, of_g, of_o, c_new, t = _states(sums, made, apart, a, at_a, bias, k, c, row, hidden, j)
+                    write(i, at[0] + j, of_i)
+                    write(g, at[1] + j, of_g)
+                    write(f, at[2] + j, of_f)
+                    write(o, at[3] + j, of_o)
+                    write(h_kept, at[4] + j, of_o * t)
+                    write(c_kept, at_c + j, c_new)
+                    write(tanhc, at_t + j, t)
+                    write(c, row + j, c_new)
+                    write(h, row + j, of_o * t)
+                    write(out, to + j, of_o * t)
+            else:
+                for j in range(count):
+                    _, _, _, of_o, c_new, t = _states(sums, made, apart, a, at_a, bias, k, c, row, hidden, j)
+                    write(c, row + j, c_new)
+                    write(h, row + j, of_o * t)
+                    write(out, to + j, of_o * t)
+
+
+@register_jitable(forceinline=True)
+def _clear(target: Any, to: int, count: int) -> None:
+    for j in range(count):
+        write(target, to + j, ZERO)
+
+
+@register_jitable(forceinline=True)
+def _states(
+    sums: Any, made: int, apart: int, a: Any, at: int, bias: Any, unit: int, c: Any, row: int, hidden: int, j: int
+) -> Any:
+    k = unit + j
+    i = sigmoid(read(sums, made + j) + read(a, at + j) + read(bias, k))
+    f = sigmoid(read(sums, made + apart + j) + read(a, at + hidden + j) + read(bias, hidden + k))
+    g = tanh(read(sums, made + 2 * apart + j) + read(a, at + 2 * hidden + j) + read(bias, 2 * hidden + k))
+    o = sigmoid(read(sums, made + 3 * apart + j) + read(a, at + 3 * hidden + j) + read(bias, 3 * hidden + k))
+    c_new = fma(f, read(c, row + j), i * g)
+    return i, f, g, o, c_new, tanh(c_new)
