@@ -24,6 +24,7 @@ from aclnn.kernels.native.abi import STAGE_SIZE
 from aclnn.kernels.shared.arena import LINE_ELEMENTS, in_lines, spread
 
 Triple = tuple[int, int, int]
+WORTH_LEAVING_OUT = 0.01  # of all products
 
 
 class Axis(NamedTuple):
@@ -45,6 +46,16 @@ class Axis(NamedTuple):
     @property
     def reach(self) -> int:
         return max(self.shifts, default=0)
+
+    def spans(self, picture: int) -> Array:
+        """For every position, the first and the end of the shifts that meet a picture of this size."""
+        begins = np.arange(self.size) * self.stride - self.before
+        return np.stack([np.searchsorted(self.shifts, -begins), np.searchsorted(self.shifts, picture - begins)], 1)
+
+    def limits(self, picture: int) -> list[tuple[int, int]]:
+        """For every shift, the first and the end of the positions that meet a picture of this size."""
+        before = [self.before - shift for shift in self.shifts]
+        return [(max(0, -(-b // self.stride)), min(self.size, -(-(picture + b) // self.stride))) for b in before]
 
     def met(self, positions: int) -> int:
         """How many positions of the picture so many neighbours meet, with all that lies between."""
@@ -168,6 +179,23 @@ def as_five(spec: TensorSpec) -> Picture:
     return Picture(batch, channels, (z, y, x), (n, c, dz, dy, dx))
 
 
+def outermost(over: Pass, sizes: Triple) -> int:
+    """The axis, 1 or 2, along which products with padding can be left out: that of the planes, or of the rows if there
+    is one plane; 0 where it does not pay. Sums then go from shift to shift along this axis, see in_order."""
+    along = 1 if over.axes[0].size > 1 else 2
+    axis, picture = over.axes[along - 1], sizes[along - 1]
+    if over.block > 1 or len(axis.shifts) < 2 or not axis.pads(picture):
+        return 0
+    met = sum(end - first for first, end in axis.limits(picture))
+    return along if met <= (1 - WORTH_LEAVING_OUT) * axis.size * len(axis.shifts) else 0
+
+
+def in_order(of_channels: Array, over: Pass, along: int) -> Array:
+    """What is given for (channel, tap) in the order of sums: the shifts along an axis come first, if there is one."""
+    count = len(over.axes[along - 1].shifts) if along else 1
+    return of_channels.reshape(len(of_channels), count, -1).swapaxes(0, 1)
+
+
 class Laid(NamedTuple):
     """How boxes of a picture lie: where they are copied to, or in the picture itself."""
 
@@ -187,7 +215,7 @@ def lay_out(picture: Picture, channels: int, over: Pass, box: Sequence[int], cop
     moves = [axis.stride * step for axis, step in zip(axes, laid[2:], strict=True)]
     table = [0, channels, *picture.sizes, *picture.steps, *itertools.chain(*by_axis), *laid, *laid[:2], *moves]
     assert len(table) == STAGE_SIZE
-    rows = np.add.outer(np.arange(channels, dtype=np.int64) * laid[1], np.array(places, np.int64)).ravel()
+    rows = np.add.outer(np.arange(channels, dtype=np.int64) * laid[1], np.array(places, np.int64))
     return Laid(table, rows, in_lines(box[0] * laid[0]) if copied else 0)
 
 

@@ -17,10 +17,10 @@ from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.geometry import Array
 from aclnn.base.taps import Window
 from aclnn.base.tensor import TensorSpec, dense
-from aclnn.kernels.convolution.boxes import Laid, Pass, Taps, as_five, box_of, lay_out, passes
-from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
+from aclnn.kernels.convolution.boxes import Laid, Pass, Taps, as_five, box_of, in_order, lay_out, outermost, passes
+from aclnn.kernels.matmul.tiles import columns, even_chain, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
-from aclnn.kernels.native.abi import DATA_TABLE, DEPTH, MOVES, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
+from aclnn.kernels.native.abi import DATA_TABLE, MOVES, NEAR, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.native.sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.arena import in_lines
@@ -140,8 +140,12 @@ class DataPlan:
         narrow_step, wide_step = weight.strides[:2]
         of_outputs, of_inputs = (wide_step, narrow_step) if self._onto_wide else (narrow_step, wide_step)
         channels = np.arange(self._inputs)[:, None] * of_inputs
-        places = np.stack([(channels + taps).ravel() for taps in tap_places(weight, over)])
+        along = outermost(over, as_five(self._source).sizes)
+        places = np.stack([in_order(channels + taps, over, along).ravel() for taps in tap_places(weight, over)])
         columns, terms = over.block * self._outputs, places.shape[1]
+        if over.block == 1:
+            rows = np.argsort(places[0])
+            places = np.stack([places[0, rows], rows])
         elements = groups * packed_columns(columns) * terms
         place = self._room.arena.reserve(4 * elements)
         if elements:
@@ -177,23 +181,29 @@ class DataPlan:
         whole = (self._out.shape[0], *over.sizes)
         boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
         items, columns_made = math.prod(boxes) * self._shape.groups, over.block * self._outputs
-        terms, places, threads = len(laid.rows), places_of(box), self._threads(over)
+        terms, places, threads = laid.rows.size, places_of(box), self._threads(over)
+        along, sizes = outermost(over, as_five(self._source).sizes), as_five(self._source).sizes
+        axis = over.axes[max(0, along - 1)]
+        shifts = len(axis.shifts) if along else 1
+        depths = -(-terms // shifts // NEAR)
+        spans = depths * axis.spans(sizes[along - 1]) if along else np.zeros(0)
         splits = min(panels_of(columns_made), -(-threads // items))
         lots = min(threads, items * splits)
         packs, together = self._packs(laid), POSITIONS_TOGETHER
         if packs:
             together = min(POSITIONS_TOGETHER, max(ROWS, PACKED_ELEMENTS // terms // ROWS * ROWS))
-        per_lot = laid.room + 2 * places + (POSITIONS_TOGETHER + ROWS) * columns() + packs * together * terms
+        per_lot = laid.room + 3 * places + (POSITIONS_TOGETHER + ROWS) * columns() + packs * together * terms
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
         put, joins = self._room.numbers.put, over.block > 1
-        summed = chain(self._inputs * over.most_taps)
+        summed = even_chain(self._inputs * over.most_taps, -(-terms // (shifts * depths)) if depths else 1)
         table = [lots, per_lot, laid.room, places, columns_made, terms, splits, summed]
-        table += [*put_of(self._out.dtype, joins), -(-terms // DEPTH), int(adds_bias), int(self._adds), together]
+        table += [*put_of(self._out.dtype, joins), shifts * depths, int(adds_bias), int(self._adds), together]
         column_places = put(self._column_places(over)) if joins else 0
-        table += [int(packs), self._outputs, column_places, int(joins), *out_steps]
+        table += [int(packs), self._outputs, column_places, int(joins), along, put(spans.ravel()), *out_steps]
         assert len(table) == DATA_TABLE
-        rows = np.concatenate([laid.rows, *_packed_places(together, terms)]) if packs else laid.rows
+        rows = in_order(laid.rows, over, along).ravel()
+        rows = np.concatenate([rows, *_packed_places(together, terms)]) if packs else rows
         tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(rows), put(table)
         operands = (self._names[0], self._names[2], packed, self._names[3], scratch, FOUND if joins else None)
         starts = (0, start * self._out.dtype.itemsize, 0, 0, 0, 0)
@@ -216,7 +226,7 @@ class DataPlan:
         """Whether positions lie side by side, channels far apart, and there is but one tap: read where they are, a tile
         of every channel would bring a cache line near for a few elements of it, and again for every panel."""
         to_next_channel, to_next_position = laid.table[MOVES + 1], laid.table[MOVES + 4]
-        one_tap = len(laid.rows) == self._inputs >= PACKED_TERMS
+        one_tap = laid.rows.size == self._inputs >= PACKED_TERMS
         return one_tap and to_next_position == 1 != to_next_channel and self._outputs > PACKED_PANELS * columns()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
-from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, box_of, lay_out
+from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, box_of, in_order, lay_out, outermost
 from aclnn.kernels.convolution.tiles import (
     LEAST_POSITIONS,
     MOST_POSITIONS,
@@ -23,12 +23,13 @@ from aclnn.kernels.convolution.tiles import (
     tap_places,
     zeros,
 )
-from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
-from aclnn.kernels.native.abi import DEPTH, MOST_PARTS, MOVES, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
+from aclnn.kernels.matmul.tiles import columns, even_chain, packed_columns, panels_of, put_of
+from aclnn.kernels.native.abi import MOST_PARTS, MOVES, NEAR, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
 from aclnn.kernels.native.sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room
 
+FARTHEST = 1 << 40  # beyond all positions
 LEAST_PART = 2048  # positions that pay for a part
 COLUMNS_TOGETHER, TILES_TOGETHER = 256, 16  # of packed tiles: half of a second cache of 512 KB and more with both
 
@@ -47,6 +48,7 @@ class WeightPlan:
         wide, narrow = as_five(shape.wide), as_five(shape.narrow)
         self._inputs, self._outputs = wide.channels // shape.groups, narrow.channels // shape.groups
         (self._taps,) = tap_places(shape.weight, over)
+        self._over, self._along = over, outermost(over, wide.sizes)
         self.pads = any(axis.pads(n) for axis, n in zip(over.axes, wide.sizes, strict=True))
         first, second, third = (a._replace(stride=1, before=0, taps=((0,),), shifts=(0,)) for a in over.axes)
         plain = Pass((first, second, third))
@@ -65,21 +67,24 @@ class WeightPlan:
         groups, put = self._shape.groups, self._room.numbers.put
         boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
         inner, outer = pictures
-        terms, packs = len(inner.rows), self._packs_tiles(inner)
+        terms, packs = inner.rows.size, self._packs_tiles(inner)
         tiles = -(-terms // ROWS)
         threads = worth(math.prod(whole) * groups * terms * self._outputs, PRODUCTS_PER_THREAD, self._room.threads)
         wide, high = (COLUMNS_TOGETHER, TILES_TOGETHER) if packs else (columns(), tiles)
         made = groups * ROWS * tiles * packed_columns(self._outputs)
         parts = self._parts(math.prod(whole), math.prod(boxes), made)
         splits = min(tiles, -(-threads // (parts * groups)))
+        positions = math.prod(box)
+        summed = even_chain(math.prod(whole), -(-positions // -(-positions // NEAR)))
         lots, places = min(threads, parts * groups * splits), places_of(box)
-        per_lot = inner.room + outer.room + 2 * places + DEPTH * wide + ROWS * columns() + packs * high * ROWS * DEPTH
+        per_lot = inner.room + outer.room + 2 * places + NEAR * wide + ROWS * columns() + packs * high * ROWS * NEAR
         scratch, sums = self._room.arena.reserve(4 * per_lot * lots), self._room.arena.reserve(4 * made * parts)
-        table = [lots, per_lot, inner.room, places, self._outputs, terms, splits, chain(math.prod(whole))]
+        table = [lots, per_lot, inner.room, places, self._outputs, terms, splits, summed]
         table += [*put_of(self._shape.weight.dtype), parts, outer.room, wide, high, int(packs), int(self.pads)]
+        table += [self._along, put(self._limits(terms))]
         assert len(table) == WEIGHT_TABLE
         rows = self._in_order(inner.rows, packs).tolist()
-        rows += [rows[-1]] * (ROWS * tiles - terms) + [*range(ROWS), *range(0, ROWS * DEPTH, ROWS)]
+        rows += [rows[-1]] * (ROWS * tiles - terms) + [*range(ROWS), *range(0, ROWS * NEAR, ROWS)]
         numbers = put(table)
         tables = put(inner.table), put(outer.table), put([*whole, *box, *boxes, groups]), put(rows), numbers
         operands = (*self._names[:2], sums, scratch)
@@ -98,14 +103,31 @@ class WeightPlan:
 
     def _in_order(self, rows: Array, channels_last: bool) -> Array:
         """(channel, tap), or (tap, channel) so that neighbours are rows of one tile."""
-        return rows.reshape(self._inputs, -1).T.ravel() if channels_last else rows
+        ordered = in_order(rows, self._over, self._along)
+        return (ordered.swapaxes(1, 2) if channels_last else ordered).ravel()
+
+    def _limits(self, terms: int) -> Array:
+        """The positions along the outermost axis that tiles meet: those of their first and of their last row."""
+        tiles = np.arange(-(-terms // ROWS))
+        if not self._along:
+            return np.tile([-FARTHEST, FARTHEST], len(tiles))
+        axis, picture = self._over.axes[self._along - 1], as_five(self._shape.wide).sizes[self._along - 1]
+        limits, per_shift = np.array(axis.limits(picture)), terms // len(axis.shifts)
+        first, last = tiles * ROWS // per_shift, np.minimum(tiles * ROWS + ROWS - 1, terms - 1) // per_shift
+        return np.stack([limits[last, 0], limits[first, 1]], 1).ravel()
 
     def _join(self, sums: int, terms: int, table: int, packs: bool, threads: int) -> Launch:
         result, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
         narrow_step, wide_step = result.strides[:2]
         places = np.add.outer(np.arange(self._inputs, dtype=np.int64) * wide_step, self._taps)
-        in_order = self._in_order(places.ravel(), packs)
-        numbers = groups, put(in_order), put([narrow_step * self._outputs, narrow_step]), table
+        made = self._in_order(places, packs)
+        rows = np.argsort(made)
+        numbers = (
+            groups,
+            put(np.concatenate([made[rows], rows])),
+            put([narrow_step * self._outputs, narrow_step]),
+            table,
+        )
         operands = (sums, self._names[2], FOUND)
         items = groups * panels_of(self._outputs) * -(-terms // POSITIONS_TOGETHER)
         return Launch("convolve_weights.join", "FiIiIII", items, operands, numbers, threads)

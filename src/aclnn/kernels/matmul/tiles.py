@@ -8,6 +8,7 @@ from aclnn.base.dtype import DType
 from aclnn.kernels.native import jit
 
 CHAINS = ((32, 256), (64, 1024), (96, 2048), (128, 4096), (192, math.inf))  # how long, for sums of fewer terms
+MOST_OF_ALLOWED = 0.95  # that equal terms may err
 
 
 def columns() -> int:
@@ -19,6 +20,17 @@ def chain(length: int) -> int:
     """How many of so many products are added one by one. Equal terms err by a third of that, in units of u·Σ|terms|,
     and (8 + √length) are allowed."""
     return next(most for most, below in CHAINS if length < below)
+
+
+def even_chain(length: int, block: int) -> int:
+    """The same where sums are cut into blocks: chains of one length each, one less of them if that errs no more than
+    is allowed. Their sums are added one by one too."""
+    chains = -(-block // chain(length))
+    for count in (max(1, chains - 1), chains):
+        most = -(-block // count)
+        if most / 3 + length / most / 3 <= MOST_OF_ALLOWED * (8 + math.sqrt(length)):
+            return most
+    return min(most, chain(length))
 
 
 def panels_of(channels: int) -> int:
@@ -35,4 +47,4 @@ def packed_columns(channels: int) -> int:
 def put_of(dtype: DType, in_blocks: bool = False) -> tuple[int, int]:
     """What writes rows of such a result, and the bytes of an element. Raises NoNativeCodeError."""
     name, last = ("indirect.put_blocks", "I") if in_blocks else ("indirect.put", "i")
-    return jit.load(name, "F" + jit.POINTER[dtype] + "Iiii" + last).address, dtype.itemsize
+    return jit.load(name, "F" + jit.POINTER[dtype] + "Iiii" + last + "I").address, dtype.itemsize

@@ -66,6 +66,7 @@ NO_PLACE = -(1 << 61)
 
 # Tiles of source.indirect: the rows of one, and how many terms of a sum are brought near at a time.
 ROWS, DEPTH = 6, 256
+NEAR = 400  # the same of convolutions
 
 # The table of source.staging, by position: where a picture lies, and how a box of it is laid out. Axes are three.
 (
@@ -107,9 +108,11 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     OUT_CHANNELS,  # of a group's result
     COLUMN_PLACES,  # address of where columns lie behind the first; 0 if they are channels
     WATCHES,  # whether it matters that an element of the result is not finite
+    ALONG,  # by which axis positions come in order, before the batch: 1 or 2; 0 if the batch comes first
+    SPAN_OF,  # address of the first and the end of the blocks that positions along this axis take
     OUT_STEPS,  # of the result in memory: batch, channel, then by axis
     DATA_TABLE,
-) = (*range(19), 23)
+) = (*range(21), 25)
 
 # The table of convolve_weights, by position; the first ten are those above.
 (
@@ -119,5 +122,7 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     TILES_TOGETHER,  # with which they are multiplied, panel by panel
     PACKS_TILES,  # whether these are packed too; the list of rows then ends with how they lie
     IS_WATCHED,  # whether it matters that an element of the result is not finite
+    OUTERMOST,  # by which axis positions come in order, as ALONG
+    LIMITS_OF,  # address of the first and the end of the positions along this axis that tiles meet
     WEIGHT_TABLE,
-) = range(10, 17)
+) = range(10, 19)

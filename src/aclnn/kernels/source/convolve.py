@@ -14,6 +14,7 @@ import numpy as np
 from aclnn.kernels.native.abi import (
     ADDS,
     ADDS_BIAS,
+    ALONG,
     BOXES,
     CHAIN_LENGTH,
     COLUMN_PLACES,
@@ -33,25 +34,31 @@ from aclnn.kernels.native.abi import (
     PUT_SIZE,
     ROOM,
     ROWS,
+    SPAN_OF,
     SPLITS,
     TERMS,
     TOGETHER,
     WATCHES,
 )
 from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
-from aclnn.kernels.source.calls import floats_at, shifted
-from aclnn.kernels.source.elements import read
+from aclnn.kernels.source.calls import floats_at, pointer, shifted
+from aclnn.kernels.source.elements import floats, read
 from aclnn.kernels.source.indirect import (
     COLUMNS,
+    LANES,
     inner,
     multiply,
-    pack_rows,
     pack_tiles,
     put_rows,
+    turn,
     whole_vectors,
     words,
 )
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places, start_of
+from aclnn.kernels.source.vectors import move
+
+WORTH_TURNING = 3  # terms side by side
+SQUARE = LANES * LANES
 
 
 @inner
@@ -62,7 +69,8 @@ def width_of(channels: int) -> int:
 
 
 def pack_weight(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, steps: Any) -> None:
-    """Panels of b, [(c, tap)][columns]: an item is one. Steps are those of groups and outputs in `weight`."""
+    """Panels of b, [(c, tap)][columns]: an item is one. Steps are those of groups and outputs in `weight`; places are
+    those of the terms, in order, then the rows that they become."""
     use_widest_vectors()
     panels = -(-outputs // COLUMNS)
     for item in range(lo, hi):
@@ -73,7 +81,33 @@ def pack_weight(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms:
             for i in range(terms * columns):
                 to[i] = 0
         source = shifted(weight, group * steps[0] + channel * steps[1])
-        pack_rows(source, steps[1], places, terms, channels, to, columns)
+        pack_terms(source, steps[1], places, terms, channels, to, columns)
+
+
+@inner
+def pack_terms(source: Any, step: int, places: Any, count: int, channels: int, target: Any, columns: int) -> None:
+    """The rows of one panel. Terms that lie side by side, as the taps of a channel often do, are turned together: what
+    lies behind them is read as well, as long as it is part of the weight."""
+    square, rows, i = floats(SQUARE), shifted(places, count), 0
+    while i < count:
+        together, done = 1, channels // LANES * LANES
+        while together < LANES and i + together < count and places[i + together] == places[i] + together:
+            together += 1
+        if step == 1:
+            together = 1
+            for m in range(0, done, LANES):
+                move(LANES, source, places[i] + m, target, rows[i] * columns + m)
+        elif together >= WORTH_TURNING and places[i] + LANES <= places[count - 1] + 1:
+            for m in range(0, done, LANES):
+                turn(1, source, places[i] + m * step, step, square, 0, LANES)
+                for r in range(together):
+                    move(LANES, square, r * LANES, target, rows[i + r] * columns + m)
+        else:
+            done = 0
+        for r in range(i, i + together):
+            for m in range(done, channels):
+                target[rows[r] * columns + m] = read(source, places[r] + m * step)
+        i += together
 
 
 def pack_blocks(
@@ -122,12 +156,14 @@ def data(
         room = shifted(scratch, lot * table[PER_LOT])
         places = as_words(shifted(room, table[ROOM]))
         out_places = as_words(shifted(room, table[ROOM] + table[PLACES]))
-        work = shifted(room, table[ROOM] + 2 * table[PLACES])
+        spans = as_words(shifted(room, table[ROOM] + 2 * table[PLACES]))
+        work = shifted(room, table[ROOM] + 3 * table[PLACES])
         for item in range(items * lot // table[LOTS], items * (lot + 1) // table[LOTS]):
             group, split = item // splits // count, item % splits
             positions = find_box(item // splits % count, boxes, box)
-            find_places(box, picture, MOVES, places)
-            find_places(box, table, OUT_STEPS, out_places)
+            find_places(box, table[ALONG], picture, MOVES, places)
+            find_places(box, table[ALONG], table, OUT_STEPS, out_places)
+            find_spans(box, positions, table, spans)
             x = brought(source, picture, group, box, room)
             to = out + table[PUT_SIZE] * start_of(box, group, table[OUT_CHANNELS], table, OUT_STEPS)
             added = shifted(bias, group * table[OUT_CHANNELS])
@@ -141,7 +177,8 @@ def data(
                     offsets = shifted(rows, table[TERMS])
                     bases = shifted(offsets, table[TERMS])
                 for panel in range(panels * split // splits, panels * (split + 1) // splits):
-                    sum_up(near, bases, together, offsets, weight, panel * COLUMNS, work, table)
+                    some = shifted(spans, first // ROWS * 2)
+                    sum_up(near, bases, together, offsets, weight, panel * COLUMNS, work, some, table)
                     if table[ADDS_BIAS]:
                         add_bias(work, together, added, panel * COLUMNS, table)
                     if table[WATCHES] and is_strange(work, together * width_of(outputs - panel * COLUMNS)):
@@ -152,7 +189,23 @@ def data(
 
 
 @inner
-def sum_up(x: Any, places: Any, count: int, rows: Any, weight: Any, channel: int, sums: Any, table: Any) -> None:
+def find_spans(box: Any, positions: int, table: Any, spans: Any) -> None:
+    """Writes the first and the end of the blocks of a sum that each tile takes: in the others, all its positions meet
+    nothing but padding. A tile that meets nothing takes all of them, and so becomes 0."""
+    along, span_of = table[ALONG], pointer(table[SPAN_OF])
+    per_place = positions // box[4 + along]
+    for i in range(0, positions, ROWS):
+        first, end = 0, table[DEPTHS]
+        if along:
+            here, last = i // per_place, min(i + ROWS - 1, positions - 1) // per_place
+            first, end = span_of[2 * (box[along] + last)], span_of[2 * (box[along] + here) + 1]
+        spans[i // ROWS * 2], spans[i // ROWS * 2 + 1] = (first, end) if first < end else (0, table[DEPTHS])
+
+
+@inner
+def sum_up(
+    x: Any, places: Any, count: int, rows: Any, weight: Any, channel: int, sums: Any, spans: Any, table: Any
+) -> None:
     """The sums of a panel of channels at some positions."""
     terms, depths = table[TERMS], table[DEPTHS]
     columns = width_of(table[OUTPUTS] - channel)
@@ -164,7 +217,9 @@ def sum_up(x: Any, places: Any, count: int, rows: Any, weight: Any, channel: int
     for block in range(depths):
         start, stop = terms * block // depths, terms * (block + 1) // depths
         for i in range(0, count, ROWS):
-            c = shifted(sums, i * columns)
+            c, first = shifted(sums, i * columns), spans[i // ROWS * 2]
+            if block < first or block >= spans[i // ROWS * 2 + 1]:
+                continue
             multiply(
                 ROWS,
                 1,
@@ -177,7 +232,7 @@ def sum_up(x: Any, places: Any, count: int, rows: Any, weight: Any, channel: int
                 shifted(b, start * columns),
                 0,
                 c,
-                block > 0,
+                block > first,
                 aside,
             )
 

@@ -13,12 +13,14 @@ from aclnn.kernels.native.abi import (
     BOXES,
     CHAIN_LENGTH,
     COLUMNS_TOGETHER,
-    DEPTH,
     GROUPS,
     IS_WATCHED,
+    LIMITS_OF,
     LOTS,
     MOVES,
+    NEAR,
     OUTER_ROOM,
+    OUTERMOST,
     OUTPUTS,
     PACKS_TILES,
     PARTS,
@@ -34,7 +36,7 @@ from aclnn.kernels.native.abi import (
     TILES_TOGETHER,
 )
 from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
-from aclnn.kernels.source.calls import shifted
+from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.convolve import width_of
 from aclnn.kernels.source.indirect import (
     COLUMNS,
@@ -42,11 +44,14 @@ from aclnn.kernels.source.indirect import (
     multiply,
     pack_rows,
     pack_tiles,
-    put_rows,
+    put_listed,
     whole_vectors,
     words,
 )
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places
+from aclnn.kernels.source.vectors import fetch
+
+LINE = 16  # elements of a cache line
 
 
 @inner
@@ -88,17 +93,18 @@ def weights(
             sums, first = shifted(made, which * size_of(table)), count * part // table[PARTS]
             for index in range(first, count * (part + 1) // table[PARTS]):
                 positions = find_box(index, boxes, box)
-                find_places(box, picture, MOVES, places)
-                find_places(box, outer_picture, MOVES, outer_places)
+                find_places(box, table[OUTERMOST], picture, MOVES, places)
+                find_places(box, table[OUTERMOST], outer_picture, MOVES, outer_places)
                 g = brought(outer, outer_picture, group, box, outer_room)
                 x = brought(source, picture, group, box, room)
                 step = outer_picture[MOVES + 1]
                 begun = index > first
-                add_box(x, places, g, outer_places, step, positions, sums, work, left, right, begun, rows, table)
+                add_box(box, x, places, g, outer_places, step, positions, sums, work, left, right, begun, rows, table)
 
 
 @inner
 def add_box(
+    box: Any,
     x: Any,
     places: Any,
     outer: Any,
@@ -113,11 +119,13 @@ def add_box(
     rows: Any,
     table: Any,
 ) -> None:
-    """What a box of positions brings to the tiles left … right − 1 of every panel."""
+    """What a box of positions brings to the tiles left … right − 1 of every panel: each takes those positions that meet
+    more than padding; the first time, where there are none, all of them."""
     outputs, rows_made = table[OUTPUTS], -(-table[TERMS] // ROWS) * ROWS
-    depths, wide, high = -(-positions // DEPTH), table[COLUMNS_TOGETHER], table[TILES_TOGETHER]
-    aside = shifted(work, DEPTH * wide)
-    packed = shifted(aside, ROWS * COLUMNS)
+    depths, wide, high = -(-positions // NEAR), table[COLUMNS_TOGETHER], table[TILES_TOGETHER]
+    aside = shifted(work, NEAR * wide)
+    packed, limits = shifted(aside, ROWS * COLUMNS), pointer(table[LIMITS_OF])
+    begins, per_place = box[table[OUTERMOST]], positions // box[4 + table[OUTERMOST]]
     for block in range(depths):
         start, stop = positions * block // depths, positions * (block + 1) // depths
         begun_block = begun or block > 0
@@ -128,27 +136,36 @@ def add_box(
                 last = min(right, tile + high)
                 if table[PACKS_TILES]:
                     pack_tiles(
-                        x, shifted(rows, tile * ROWS), last - tile, shifted(places, start), stop - start, DEPTH, packed
+                        x, shifted(rows, tile * ROWS), last - tile, shifted(places, start), stop - start, NEAR, packed
                     )
                 for panel in range(channel, beyond, COLUMNS):
                     columns = width_of(outputs - panel)
                     for t in range(tile, last):
-                        near, bases, offsets = x, shifted(rows, t * ROWS), shifted(places, start)
+                        low = max(start, (limits[2 * t] - begins) * per_place)
+                        high_end = min(stop, (limits[2 * t + 1] - begins) * per_place)
+                        if low >= high_end:
+                            if begun_block:
+                                continue
+                            low, high_end = start, stop
+                        near, bases, offsets = x, shifted(rows, t * ROWS), shifted(places, low)
                         if table[PACKS_TILES]:
-                            near, bases = shifted(packed, (t - tile) * ROWS * DEPTH), shifted(rows, rows_made)
-                            offsets = shifted(bases, ROWS)
+                            near, bases = shifted(packed, (t - tile) * ROWS * NEAR), shifted(rows, rows_made)
+                            offsets = shifted(bases, ROWS + low - start)
+                        made = shifted(sums, panel * rows_made + t * ROWS * columns)
+                        for line in range(0, ROWS * columns, LINE):
+                            fetch(made, line, 1)  # it comes near while the products are summed up
                         multiply(
                             ROWS,
                             1,
                             columns,
-                            stop - start,
+                            high_end - low,
                             table[CHAIN_LENGTH],
                             near,
                             bases,
                             offsets,
-                            shifted(work, (panel - channel) * DEPTH),
+                            shifted(work, (panel - channel) * NEAR + (low - start) * columns),
                             0,
-                            shifted(sums, panel * rows_made + t * ROWS * columns),
+                            made,
                             begun_block,
                             aside,
                         )
@@ -156,15 +173,16 @@ def add_box(
 
 @inner
 def pack_panels(outer: Any, step: int, places: Any, count: int, channel: int, beyond: int, target: Any) -> None:
-    """`count` positions of the channels from one to below the other, a panel of DEPTH rows after the other."""
+    """`count` positions of the channels from one to below the other, a panel of NEAR rows after the other."""
     for panel in range(channel, beyond, COLUMNS):
-        to, channels = shifted(target, (panel - channel) * DEPTH), min(COLUMNS, beyond - panel)
+        to, channels = shifted(target, (panel - channel) * NEAR), min(COLUMNS, beyond - panel)
         pack_rows(shifted(outer, panel * step), step, places, count, channels, to, width_of(beyond - panel))
 
 
 def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places: Any, steps: Any, table: Any) -> None:
-    """The sum of all parts, in pairs, where the first was; items are panels, some rows at a time. Steps are those of
-    groups and outputs. found[0] = 1 if an element is not finite and that is asked."""
+    """The sum of all parts, in pairs, where the first was; items are panels, some rows at a time. Places are those of
+    the rows of the result, in order, then where these were made. Steps are those of groups and outputs. found[0] = 1 if
+    an element is not finite and that is asked."""
     use_widest_vectors()
     worst = np.int32(0)
     terms, outputs = table[TERMS], table[OUTPUTS]
@@ -174,20 +192,29 @@ def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places:
         group, channel = item // blocks // panels, item // blocks % panels * COLUMNS
         first = item % blocks * POSITIONS_TOGETHER
         count, columns = min(POSITIONS_TOGETHER, terms - first), width_of(outputs - channel)
-        start = group * size_of(table) + channel * rows_made + first * columns
-        half = table[PARTS] // 2
-        while half:
-            for part in range(half):
-                to, other = start + part * part_size, start + (part + half) * part_size
-                for i in range(count * columns):
-                    made[to + i] += made[other + i]
-            half //= 2
+        start, rows = group * size_of(table) + channel * rows_made, shifted(places, terms + first)
+        if table[PARTS] > 1:
+            for i in range(count):
+                join_parts(made, start + rows[i] * columns, part_size, table[PARTS], columns)
         channels = min(COLUMNS, outputs - channel)
         if table[IS_WATCHED]:
             for i in range(count):
                 for m in range(channels):
-                    worst = max(worst, bits_of(made[start + i * columns + m]) & np.int32(0x7F800000))
+                    worst = max(worst, bits_of(made[start + rows[i] * columns + m]) & np.int32(0x7F800000))
         to = out + table[PUT_SIZE] * (group * steps[0] + channel * steps[1])
-        put_rows(table[PUT], shifted(made, start), columns, to, shifted(places, first), count, channels, steps[1])
+        some, step = shifted(places, first), steps[1]
+        put_listed(table[PUT], shifted(made, start), columns, to, some, count, channels, step, address_of(rows))
     if worst == np.int32(0x7F800000):
         found[0] = 1
+
+
+@inner
+def join_parts(made: Any, start: int, part_size: int, parts: int, columns: int) -> None:
+    """One row: the sum of its parts, in pairs, where the first was."""
+    half = parts // 2
+    while half:
+        for part in range(half):
+            to, other = start + part * part_size, start + (part + half) * part_size
+            for i in range(columns):
+                made[to + i] += made[other + i]
+        half //= 2

@@ -158,23 +158,37 @@ def _put(builder: Any, sums: Any, c: Any, add: Any) -> None:
 def turn(context: Any, gap: Any, source: Any, start: Any, pitch: Any, target: Any, to: Any, to_pitch: Any) -> Any:
     """LANES rows of LANES elements, `pitch` apart, as LANES columns, whose rows are `to_pitch` apart and whose elements
     are `gap` apart, a constant: 1, or 2 with what lies between left as it is."""
-    put_row = {1: _put_row, 2: _put_row_apart}[gap.literal_value]
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        _, source_, start, pitch, target_, to, to_pitch = args
-        rows = []
-        for _ in range(LANES):
-            rows.append(
-                widened(builder, builder.load(_vector_at(builder, source_, start), align=2), source.dtype, LANES)
-            )
-            start = builder.add(start, pitch)
-        for row in _transposed(builder, rows):
-            put_row(builder, narrowed(builder, row, target.dtype, LANES), target_, to)
-            to = builder.add(to, to_pitch)
+        _, source_, start, pitch, *where = args
+        starts = [builder.add(start, builder.mul(pitch, _WORD(row))) for row in range(LANES)]
+        _turn(builder, gap, (source_, source.dtype), starts, target.dtype, *where)
         return ctx.get_dummy_value()
 
     whole = types.int64
     return types.void(gap, source, whole, whole, target, whole, whole), code
+
+
+@intrinsic(prefer_literal=True)
+def turn_rows(context: Any, gap: Any, source: Any, rows: Any, by: Any, target: Any, to: Any, to_pitch: Any) -> Any:
+    """The same of rows that begin `by` behind the LANES places in a list."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _, source_, rows_, by_, *where = args
+        starts = [builder.add(by_, builder.load(builder.gep(rows_, [_WORD(row)]))) for row in range(LANES)]
+        _turn(builder, gap, (source_, source.dtype), starts, target.dtype, *where)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(gap, source, rows, whole, target, whole, whole), code
+
+
+def _turn(builder: Any, gap: Any, source: Any, starts: Any, kind: Any, target: Any, to: Any, to_pitch: Any) -> None:
+    put_row = {1: _put_row, 2: _put_row_apart}[gap.literal_value]
+    loaded = [builder.load(_vector_at(builder, source[0], start), align=2) for start in starts]
+    for row in _transposed(builder, [widened(builder, row, source[1], LANES) for row in loaded]):
+        put_row(builder, narrowed(builder, row, kind, LANES), target, to)
+        to = builder.add(to, to_pitch)
 
 
 def _put_row(builder: Any, row: Any, target: Any, to: Any) -> None:
@@ -228,36 +242,40 @@ def gap_between(places: Any, first: int) -> int:
     return gap if apart == 0 else 0
 
 
-def put(lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count: int, channels: int, step: int) -> None:
-    """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart. All is one
-    item."""
-    i = 0
+def put(
+    lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count: int, channels: int, step: int, rows: Any
+) -> None:
+    """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart. They come in
+    order, or as the list `rows` has them, if it is anywhere. All is one item."""
+    i, starts, listed = 0, words(LANES), address_of(rows) != 0
     while i < count:
+        for row in range(min(LANES, count - i)):
+            starts[row] = columns * (rows[i + row] if listed else i + row)
         together, done = 1, channels // LANES * LANES
         gap = gap_between(places, i) if step != 1 and i + LANES <= count else 0
         if step == 1:
             for m in range(0, done, LANES):
-                move(LANES, sums, i * columns + m, out, places[i] + m)
+                move(LANES, sums, starts[0] + m, out, places[i] + m)
         elif gap == 1:
             together = LANES
             for m in range(0, done, LANES):
-                turn(1, sums, i * columns + m, columns, out, places[i] + m * step, step)
+                turn_rows(1, sums, starts, m, out, places[i] + m * step, step)
         elif gap == 2:
             together = LANES
             for m in range(0, done, LANES):
-                turn(2, sums, i * columns + m, columns, out, places[i] + m * step, step)
+                turn_rows(2, sums, starts, m, out, places[i] + m * step, step)
         else:
             done = 0
-        for row in range(i, i + together):
+        for row in range(together):
             for m in range(done, channels):
-                write(out, places[row] + m * step, sums[row * columns + m])
+                write(out, places[i + row] + m * step, sums[starts[row] + m])
         i += together
 
 
 def put_blocks(
-    lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count: int, made: int, at: Any
+    lo: int, hi: int, sums: Any, out: Any, places: Any, columns: int, count: int, made: int, at: Any, rows: Any
 ) -> None:
-    """The same, where the columns of a row lie at `at`."""
+    """The same of rows in order, where the columns of a row lie at `at`."""
     for i in range(count):
         for m in range(made):
             write(out, places[i] + at[m], sums[i * columns + m])
@@ -265,11 +283,19 @@ def put_blocks(
 
 @inner
 def put_rows(entry: int, sums: Any, columns: int, out: int, places: Any, count: int, channels: int, step: int) -> None:
-    """The same, by the entry for the elements at `out`."""
-    block = words(11)
+    """The same of rows in order, by the entry for the elements at `out`."""
+    put_listed(entry, sums, columns, out, places, count, channels, step, 0)
+
+
+@inner
+def put_listed(
+    entry: int, sums: Any, columns: int, out: int, places: Any, count: int, channels: int, step: int, rows: int
+) -> None:
+    """The same of rows as the list at an address has them."""
+    block = words(12)
     begin_block(block, 1)
     block[4], block[5], block[6] = address_of(sums), out, address_of(places)
-    block[7], block[8], block[9], block[10] = columns, count, channels, step
+    block[7], block[8], block[9], block[10], block[11] = columns, count, channels, step, rows
     call_entry(entry, address_of(block))
 
 

@@ -47,14 +47,17 @@ def find_box(index: int, boxes: Any, box: Any) -> int:
 
 
 @inner
-def find_places(box: Any, steps: Any, first: int, places: Any) -> None:
-    """Writes where the positions of a box lie behind its first one, and repeats the last to fill a tile. `steps` has,
-    from `first` on, those of the batch, of channels and of three axes."""
+def find_places(box: Any, along: int, steps: Any, first: int, places: Any) -> None:
+    """Writes where the positions of a box lie behind its first one, and repeats the last to fill a tile: those of one
+    place along an axis, 1 or 2, after the other, or of one picture after the other, 0. `steps` has, from `first` on,
+    those of the batch, of channels and of three axes."""
+    second, third = (1 if along == 0 else 0), (1 if along == 2 else 2)
     i = 0
-    for n in range(box[4]):
-        for z in range(box[5]):
-            for y in range(box[6]):
-                row = n * steps[first] + z * steps[first + 2] + y * steps[first + 3]
+    for a in range(box[4 + along]):
+        for b in range(box[4 + second]):
+            for c in range(box[4 + third]):
+                row = a * steps[first + along + min(along, 1)] + b * steps[first + 2 * second]
+                row += c * steps[first + third + 1]
                 for x in range(box[7]):
                     places[i + x] = row + x * steps[first + 4]
                 i += box[7]
