@@ -91,6 +91,7 @@ class CallCache:
     def start_afresh(self) -> None:
         self._calls: dict[CallKey, CachedCall] = {}
         self._bytes = 0
+        self.familiar: dict[CallKey, tuple[Any, ...]] = {}  # see familiar.py
         self._with_runs: WeakSet[CachedCall] = WeakSet()
         self._runs = 0  # at most so many wait
         self._hits = self._misses = 0
@@ -100,9 +101,19 @@ class CallCache:
         cached = self._calls.get(key)
         if cached is None or cached.replay is None:
             return None
+        self.note_use(cached)
+        return cached
+
+    def note_use(self, cached: CachedCall) -> None:
+        """A call that was kept is made again; without the lock."""
         self._hits += 1  # of two threads at once, one count may be lost
         cached.used = self._hits + self._misses
-        return cached
+
+    def keep_familiar(self, key: CallKey, calls: tuple[Any, ...]) -> None:
+        """They go with the calls that they keep alive, and where there are too many."""
+        if len(self.familiar) >= self._most_calls:
+            self.familiar = {}
+        self.familiar[key] = calls
 
     def get(self, key: CallKey, make: Callable[[], Plan]) -> CachedCall:
         """The call of a key; planned now if there is none."""
@@ -126,6 +137,7 @@ class CallCache:
         """Lets go of an eighth of what there may be, so that this is seldom."""
         if len(self._calls) <= self._most_calls and self._bytes <= self._most_bytes:
             return
+        self.familiar = {}
         oldest_first = sorted((key for key in self._calls if key is not newest), key=lambda key: self._calls[key].used)
         for key in oldest_first:
             if len(self._calls) <= self._most_calls * 7 // 8 and self._bytes <= self._most_bytes * 7 // 8:

@@ -84,6 +84,15 @@ def _spelled_out(attributes: Sequence[Any]) -> tuple[Any, ...]:
     return (*values,)
 
 
+def kinds_of(attributes: Sequence[Any]) -> list[Any]:
+    """Their types, those of sequences one by one: 1, 1.0 and True are equal."""
+    kinds: list[Any] = []
+    for value in attributes:
+        kind = type(value)
+        kinds.append((*map(type, value),) if kind in LISTS else kind)
+    return kinds
+
+
 def flat(tensors: Sequence[Any]) -> list[Any]:
     """The tensors, those of lists one by one."""
     found: list[Any] = []

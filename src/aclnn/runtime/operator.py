@@ -28,6 +28,7 @@ from aclnn.runtime import scratch, settings
 from aclnn.runtime.call_cache import call_cache
 from aclnn.runtime.call_key import CallKey, call_key, says_all
 from aclnn.runtime.executor import VERBOSE, Executor, check_addresses, check_values, new_memory, parameter, report
+from aclnn.runtime.familiar import recall, remember
 from aclnn.runtime.plan import Plan, make_plan
 from aclnn.runtime.replay import Replay, may_replay
 
@@ -66,6 +67,10 @@ class Operator:
 
     def _apply(self, tensors: Tensors, attributes: Attributes, out: Any, product: Setting, engine: str | None) -> Any:
         """A functional call. One whose like was made before has nothing left to check but addresses."""
+        if type(tensors[0]) is not np.ndarray and out is None and product is None and engine is None:
+            known = recall(self.op, tensors, attributes)
+            if known is not None:
+                return known(tensors)
         replay = None
         try:
             cached = call_cache.ready(call_key(self.op, tensors, attributes, out, product, engine))
@@ -74,8 +79,18 @@ class Operator:
         except Exception:  # whatever it is, there is a sentence for it below
             replay = None
         if replay is not None:
+            if replay.is_of_torch and out is None and product is None and engine is None:
+                remember(self, tensors, attributes)
             return replay.run(cached.run, memory, tensors, out)  # type: ignore[union-attr]
         return self._call(self._named(tensors, attributes), out, product, engine, (tensors, attributes))
+
+    def apply(self, tensors: Tensors, attributes: Attributes) -> Any:
+        """A functional call of tensors and attributes, each in the order of Python's arguments."""
+        return self._apply(tensors, attributes, None, None, None)
+
+    def apply_anew(self, tensors: Tensors, attributes: Attributes) -> Any:
+        """A functional call, whatever was made before."""
+        return self._call(self._named(tensors, attributes), None, None, None, (tensors, attributes))
 
     def _prepare(
         self,

@@ -14,8 +14,12 @@ import torch
 from torch.autograd import Function, forward_ad
 
 import aclnn
+from aclnn import ops
 from aclnn.base.status import invalid
 from aclnn.runtime.call_key import flat
+from aclnn.runtime.familiar import Familiar, recall, remember
+from aclnn.runtime.operator import Operator
+from aclnn.torch.schema import parameters_of
 
 Context = Any
 Keep = Callable[..., None]
@@ -25,13 +29,14 @@ Tensors = Sequence[torch.Tensor | None]
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-def _all_is_watched(tensors: Tensors) -> bool:
+def _always(*given: Any) -> bool:
     return True
 
 
-def _make_is_watched() -> Callable[[Tensors], bool]:
-    """Whether there is a mode, a transform or a special tensor: asked of names that PyTorch does not promise to keep.
-    Where one is missing, everything takes the way of the dispatcher, which is right and slower."""
+def _make_questions() -> tuple[Callable[[], bool], Callable[[Tensors], bool]]:
+    """Whether calls are observed, and whether there is a mode, a transform or a special tensor besides: asked of names
+    that PyTorch does not promise to keep. Where one is missing, everything takes the way of the dispatcher, which is
+    right and slower."""
     try:
         bindings, is_compiling, is_profiling = (
             torch._C,
@@ -44,37 +49,68 @@ def _make_is_watched() -> Callable[[Tensors], bool]:
             usual = included(), excluded(), keys_of(torch.empty(0))  # what the dispatcher sees while no mode is on
         is_profiling(), function_modes(), forward_ad._current_level >= 0
     except (AttributeError, TypeError):
-        return _all_is_watched
+        return _always, _always
     usually_included, usually_excluded, usual_keys = usual
 
+    def is_observed() -> bool:
+        return bool(is_compiling() or is_profiling() or function_modes() or forward_ad._current_level >= 0)
+
     def is_watched(tensors: Tensors) -> bool:
-        if is_compiling() or is_profiling() or function_modes() or forward_ad._current_level >= 0:
-            return True
-        if included() != usually_included or excluded() != usually_excluded:
+        if is_observed() or included() != usually_included or excluded() != usually_excluded:
             return True
         for tensor in tensors:
             if tensor is not None and (type(tensor) not in _PLAIN or keys_of(tensor) != usual_keys):
                 return True
         return False
 
-    return is_watched
+    return is_observed, is_watched
 
 
+_OPERATORS: dict[str, Operator] = {op.python: getattr(aclnn, op.python) for op in ops.all_ops()}
 _DERIVED: dict[str, Callable[..., Any]] = {}
 """The forward operators with their gradients, as autograd takes them without a dispatcher."""
 
-_is_watched = _make_is_watched()
+_is_observed, _is_watched = _make_questions()
 
 
-def call(name: str, tensors: Tensors, inputs: Sequence[Any], **named: Any) -> Any:
-    """`torch.ops.aclnn.<name>` of inputs, the tensors among which are `tensors`: the short way if that is the same."""
-    if is_watched(name, tensors):
-        return getattr(torch.ops.aclnn, name).default(*inputs, **named)
-    if not (torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)):
-        return getattr(aclnn, name)(*inputs, **named)
+def call(name: str, tensors: Sequence[Any], attributes: tuple[Any, ...]) -> Any:
+    """`torch.ops.aclnn.<name>` of tensors, and lists of them, and attributes: the short way if that is the same. Of an
+    operator with a derivative and more than three results it may give the first three.
+
+    What is familiar has been found to be watched by nobody."""
+    known = None if _is_observed() else recall(_OPERATORS[name].op, tensors, attributes)
+    if known is None:
+        return _call_unfamiliar(name, tensors, attributes)
+    if known.learns and torch.is_grad_enabled():
+        return _with_derivative(name, known, tensors, attributes)
+    return known(tensors)
+
+
+def _call_unfamiliar(name: str, tensors: Sequence[Any], attributes: tuple[Any, ...]) -> Any:
+    every = flat(tensors)
+    if is_watched(name, every):
+        return _dispatched(name, tensors, attributes)
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in every):
+        result = _with_derivative(name, None, tensors, attributes)
+    else:
+        result = _OPERATORS[name].apply(tensors, attributes)
+    remember(_OPERATORS[name], tensors, attributes)
+    return result
+
+
+def _with_derivative(name: str, known: Familiar | None, tensors: Sequence[Any], attributes: tuple[Any, ...]) -> Any:
     if name not in _DERIVED:  # a backward operator: the dispatcher knows how to refuse its derivative
-        return getattr(torch.ops.aclnn, name).default(*inputs, **named)
-    return _DERIVED[name](*inputs, **named)
+        return _dispatched(name, tensors, attributes)
+    return _DERIVED[name](*flat(tensors), known, tensors, attributes)
+
+
+def _dispatched(name: str, tensors: Sequence[Any], attributes: tuple[Any, ...]) -> Any:
+    """Through the dispatcher, which has arguments as Python shows them."""
+    of_kind = {True: iter(tensors), False: iter(attributes)}
+    given = [(arg, next(of_kind[arg.is_tensor])) for arg in parameters_of(_OPERATORS[name].op)]
+    named = {arg.snake: value for arg, value in given if arg.keyword_only}
+    inputs = [value for arg, value in given if not arg.keyword_only]
+    return getattr(torch.ops.aclnn, name).default(*inputs, **named)
 
 
 def is_watched(name: str, tensors: Tensors) -> bool:
@@ -127,43 +163,21 @@ def _apply_of(function: type[Function]) -> Callable[..., Any]:
     return apply
 
 
-def derive(name: str, keep: Keep, backward: Backward) -> None:
-    """Gives an operator its derivative on the short way. For `keep` and `backward` see gradients.py."""
-    operator = getattr(aclnn, name)
+def derive(name: str, keep: Keep, backward: Backward, results: slice | None = None) -> None:
+    """Gives an operator its derivative on the short way, and of several results those. Autograd gets tensors one by
+    one, those of lists too; for `keep` and `backward` see gradients.py."""
+    apply = _OPERATORS[name].apply
 
     class DirectCall(Function):
         @staticmethod
-        def forward(ctx: Context, *inputs: Any) -> Any:
-            output = operator(*inputs)
-            keep(ctx, inputs, output)
-            return output
+        def forward(ctx: Context, *given: Any) -> Any:
+            known, tensors, attributes = given[-3:]
+            output = apply(tensors, attributes) if known is None else known(tensors)
+            keep(ctx, tensors, attributes, output)
+            return output if results is None else output[results]
 
         @staticmethod
         def backward(ctx: Context, *grads: Any) -> Any:
-            return backward(ctx, *grads)
+            return *flat(backward(ctx, *grads)), None, None, None
 
     _DERIVED[name] = _apply_of(DirectCall)
-
-
-def derive_lstm(keep: Keep, backward: Backward) -> None:
-    """The same for the LSTM, whose lists of tensors autograd takes one by one. It returns the first three results."""
-
-    class DirectLstm(Function):
-        @staticmethod
-        def forward(ctx: Context, attributes: Any, many: int, batch_sizes: Any, input: Any, *tensors: Any) -> Any:
-            inputs = (input, tensors[:many], tensors[many:] or None, batch_sizes)
-            output = aclnn.lstm(*inputs, **attributes)
-            keep(ctx, inputs, output, attributes)
-            return output[:3]
-
-        @staticmethod
-        def backward(ctx: Context, *grads: Any) -> Any:
-            dx, dparams, of_states, _ = backward(ctx, *grads)
-            return None, None, None, dx, *dparams, *(of_states or ())
-
-    apply = _apply_of(DirectLstm)
-
-    def lstm(input: Any, params: Any, hx: Any, batch_sizes: Any, **attributes: Any) -> Any:
-        return apply(attributes, len(params), batch_sizes, input, *params, *(hx or ()))
-
-    _DERIVED["lstm"] = lstm

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
+from aclnn.runtime.call_key import flat
 from aclnn.torch.direct import call, is_watched
 
 Number = float | int | bool
+_NO_DROPOUT = 0.0  # in the operator: it is a module's affair
+
+
+def _learns(tensors: Sequence[Any]) -> bool:
+    return any(t is not None and t.requires_grad for t in flat(tensors))
 
 
 def elu(
@@ -19,7 +26,7 @@ def elu(
         is_watched("elu", (input,))  # for what it refuses
         torch.ops.aclnn.elu_.default(input, alpha, scale, input_scale)
         return input
-    return call("elu", (input,), (input, alpha, scale, input_scale))
+    return call("elu", (input,), (alpha, scale, input_scale))
 
 
 def convolution(
@@ -36,14 +43,14 @@ def convolution(
 ) -> torch.Tensor:
     """A convolution over one, two or three spatial axes: (batch, channels, *positions)."""
     attributes = (stride, padding, dilation, transposed, output_padding, groups, cube_math_type)
-    return call("convolution", (input, weight, bias), (input, weight, bias, *attributes))
+    return call("convolution", (input, weight, bias), attributes)
 
 
 def conv_tbc(
     input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, pad: int = 0, cube_math_type: int = 0
 ) -> torch.Tensor:
     """A convolution over time: (time, batch, channels)."""
-    return call("conv_tbc", (input, weight, bias), (input, weight, bias, pad, cube_math_type))
+    return call("conv_tbc", (input, weight, bias), (pad, cube_math_type))
 
 
 def lstm(
@@ -62,19 +69,10 @@ def lstm(
     The seven lists for the backward are kept only if there will be one. A trace is called with gradients or without,
     whatever it was made with.
     """
-    tensors = [input, *params, *(hx or ()), batch_sizes]
-    may_have_gradients = torch.is_grad_enabled() or torch.jit.is_tracing()
-    train = may_have_gradients and any(t is not None and t.requires_grad for t in tensors)
-    output, hy, cy, *_ = call(
-        "lstm",
-        tensors,
-        (input, params, hx, batch_sizes),
-        has_bias=has_bias,
-        num_layers=num_layers,
-        train=train,
-        bidirectional=bidirectional,
-        batch_first=batch_first,
-    )
+    tensors = input, params, hx, batch_sizes
+    train = (torch.is_grad_enabled() or torch.jit.is_tracing()) and _learns(tensors)
+    attributes = has_bias, num_layers, _NO_DROPOUT, train, bidirectional, batch_first
+    output, hy, cy, *_ = call("lstm", tensors, attributes)
     return output, hy, cy
 
 
@@ -87,5 +85,5 @@ def thnn_fused_lstm_cell(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The LSTM cell behind its matrix products: the new hidden and the new cell state."""
     tensors = (input_gates, hidden_gates, cx, input_bias, hidden_bias)
-    hy, cy, _ = call("thnn_fused_lstm_cell", tensors, tensors)
+    hy, cy, _ = call("thnn_fused_lstm_cell", tensors, ())
     return hy, cy
