@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ctypes
 
+from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels.native import jit
-from aclnn.kernels.native.abi import ADDITIONS
+from aclnn.kernels.native.abi import ADDITIONS, CELL_TILE, COLUMN_TILE
 from aclnn.kernels.native.memory import LINE
 from aclnn.kernels.native.threads import LaunchedRun, Work, worth
-from aclnn.kernels.registry import Prepared, Refusal, kernel
+from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 
 PER_THREAD = 4096  # that pay for waking a thread
-COLUMNS = 64  # that a thread takes at least
-COUNTERS = 14  # the argument of lstm_cell.backward that lies in the workspace
+PARTIALS = 14  # the argument of lstm_cell.backward that lies in the workspace
 FORWARD_TENSORS = (
     "inputGates",
     "hiddenGates",
@@ -26,6 +26,7 @@ FORWARD_TENSORS = (
     "storageOut",
 )
 TENSORS = ("gradHyOptional", "gradCOptional", "cx", "cy", "storage", "gradGatesOut", "gradCxOut")
+BIAS = len(TENSORS)  # comes behind them
 
 
 @kernel("aclnnThnnFusedLstmCellBackward", "numba", engine="fast")
@@ -39,22 +40,37 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
             return Refusal(f"the columns of {name} do not lie side by side")
     try:
         entry = jit.load("lstm_cell.backward", jit.POINTER[cx.dtype] * 8 + "IiiiiiFi")
+        join = jit.load("lstm_cell.join", jit.POINTER[cx.dtype] + "Fiii")
     except jit.NoNativeCodeError as reason:
         return Refusal(str(reason))
     (batch, hidden), bias = cx.shape, call["gradBiasOut"] if call["hasBias"] else None
     strides = [s.strides[0] if s is not None else 0 for s in specs] + [bias.strides[0] if bias is not None else 0]
     table = (ctypes.c_int64 * 13)(*strides, *map(_column_stride, specs[:5]))
     given = [call["gradHyOptional"] is not None, call["gradCOptional"] is not None, bias is not None]
-    levels = (batch // ADDITIONS + 1).bit_length() if bias is not None and batch >= ADDITIONS else 0
-    arguments = [0] * 8 + [ctypes.addressof(table), batch, hidden, *map(int, given), 0, levels]
-    team = worth(cx.size, PER_THREAD, threads)
-    counters = 4 * 4 * levels * hidden + LINE if levels else 0
+    parts, tiles, columns = -(-batch // ADDITIONS), -(-hidden // CELL_TILE), 4 * hidden
+    arguments = [0] * 8 + [ctypes.addressof(table), batch, hidden, *map(int, given), 0, parts]
+    team, places = worth(cx.size, PER_THREAD, threads), range(8) if None in (*specs, bias) else None
 
     def work() -> Work:
-        return Work(entry, hidden, COLUMNS, arguments, team, table)
+        return Work(entry, parts * tiles, 1, arguments, team, table)
 
-    places = range(8) if None in (*specs, bias) else None
-    return Prepared(lambda: LaunchedRun(work, places, COUNTERS if levels else None), counters, is_launches=True)
+    if bias is None or parts == 1:
+        return Prepared(lambda: LaunchedRun(work, places), is_launches=True)
+    added = [0, 0, columns, parts, bias.strides[0]]
+
+    def adding() -> Work:
+        return Work(join, -(-columns // COLUMN_TILE), 1, added, worth(columns * parts, PER_THREAD, threads))
+
+    def run() -> Run:
+        cells, total = LaunchedRun(work, places, PARTIALS), LaunchedRun(adding, (BIAS,), 1)
+
+        def both(workspace: Array | None, *tensors: Array | None) -> None:
+            cells(workspace, *tensors)
+            total(workspace, *tensors)
+
+        return both
+
+    return Prepared(run, 4 * parts * columns + LINE, is_launches=True)
 
 
 @kernel("aclnnThnnFusedLstmCell", "numba", engine="fast")

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from aclnn.kernels.native.abi import ADDITIONS, CELL_TILE
+from aclnn.kernels.native.abi import ADDITIONS, CELL_TILE, COLUMN_TILE
 from aclnn.kernels.source.arithmetic import fma, sigmoid, tanh, use_widest_vectors
 from aclnn.kernels.source.calls import shifted
 from aclnn.kernels.source.elements import floats, read, tile_of, write
 from aclnn.kernels.source.strides import laid
-from aclnn.kernels.source.sums import clear, counter_add, counter_total
+from aclnn.kernels.source.sums import COLUMN_LEVELS, clear, counter_add, counter_total
 
 ONE = np.float32(1)
 SUMS = 4 * CELL_TILE  # of the four gates, side by side
@@ -35,27 +35,30 @@ def backward(
     has_h: int,
     has_c: int,
     has_bias: int,
-    counters: Any,
-    levels: int,
+    partials: Any,
+    parts: int,
 ) -> None:
-    """Items are columns of the whole batch; strides[13]: from cell to cell in each tensor, and of the bias, then from
-    column to column of what is read. What does not lie side by side, say a gradient that is one number, is copied; of
-    one that is not there zeros are read: a condition would be reads under a mask, which AVX2 has not for 16 bits.
+    """Items are tiles of ADDITIONS cells and CELL_TILE columns; strides[13]: from cell to cell in each tensor, and of
+    the bias, then from column to column of what is read. What does not lie side by side, say a gradient that is one
+    number, is copied; of one that is not there zeros are read: a condition would be reads under a mask, which AVX2 has
+    not for 16 bits.
 
-    The bias adds up the unrounded gradients, in runs as source.sums does; `counters` has 4·levels elements for every
-    column, levels is 0 if there is but one run. Tiles are wide: fifteen streams that change pages every few lines
-    defeat prefetching (64 columns took 1.4 times as long as 512).
+    The bias adds up the unrounded gradients, as many in a row as source.sums does: a row of `partials` for every part
+    of the batch, or the bias itself if there is but one. Tiles are wide: fifteen streams that change pages every few
+    lines defeat prefetching (64 columns took 1.4 times as long as 512). Threads take cells, not columns, where there
+    are many: two that wrote into the same rows took twice as long as one.
     """
     use_widest_vectors()
     sums = floats(SUMS)
     tiles, nothing = (tile_of(cx), tile_of(cx), tile_of(cx), tile_of(cx)), (tile_of(cx), 0)
     for j in range(CELL_TILE):
         nothing[0][j] = 0  # as it is: what `read` reads, `write` must not write
-    for first in range(lo, hi, CELL_TILE):
-        count = min(CELL_TILE, hi - first)
-        counter = shifted(counters, 4 * levels * first)
+    across = -(-hidden // CELL_TILE)
+    for item in range(lo, hi):
+        part, first = item // across, item % across * CELL_TILE
+        count = min(CELL_TILE, hidden - first)
         clear(sums, SUMS)
-        for b in range(batch):
+        for b in range(part * ADDITIONS, min(batch, (part + 1) * ADDITIONS)):
             of_h, of_c = nothing, nothing
             if has_h:
                 of_h = laid(tiles[0], 0, grad_h, b * strides[0] + first * strides[8], strides[8], count)
@@ -86,30 +89,28 @@ def backward(
                 sums[CELL_TILE + j] += df
                 sums[2 * CELL_TILE + j] += dg
                 sums[3 * CELL_TILE + j] += do
-            if levels and (b + 1) % ADDITIONS == 0:
-                add_run(counter, b // ADDITIONS, sums, levels, count)
-                clear(sums, SUMS)
-        if levels:
-            add_run(counter, batch // ADDITIONS, sums, levels, count)
-            add_up(counter, batch // ADDITIONS + 1, sums, levels, count)
         if has_bias:
             for gate in range(4):
+                to = gate * hidden + first
                 for j in range(count):
-                    write(grad_bias, (gate * hidden + first + j) * strides[7], sums[gate * CELL_TILE + j])
+                    if parts > 1:
+                        partials[part * 4 * hidden + to + j] = sums[gate * CELL_TILE + j]
+                    else:
+                        write(grad_bias, (to + j) * strides[7], sums[gate * CELL_TILE + j])
 
 
-@register_jitable
-def add_run(counter: Any, runs: int, sums: Any, levels: int, count: int) -> None:
-    """One more run for the counters of the four gates."""
-    for gate in range(4):
-        counter_add(shifted(counter, gate * levels * count), runs, shifted(sums, gate * CELL_TILE), count)
-
-
-@register_jitable
-def add_up(counter: Any, runs: int, sums: Any, levels: int, count: int) -> None:
-    """What the counters of the four gates have together."""
-    for gate in range(4):
-        counter_total(shifted(counter, gate * levels * count), runs, shifted(sums, gate * CELL_TILE), count)
+def join(lo: int, hi: int, grad_bias: Any, partials: Any, columns: int, parts: int, stride: int) -> None:
+    """The bias: the sums of all parts, in pairs as source.sums adds them up. Items are COLUMN_TILE columns."""
+    use_widest_vectors()
+    counter, total = floats(COLUMN_LEVELS), floats(COLUMN_TILE)
+    for item in range(lo, hi):
+        first = item * COLUMN_TILE
+        count = min(COLUMN_TILE, columns - first)
+        for part in range(parts):
+            counter_add(counter, part, shifted(partials, part * columns + first), count)
+        counter_total(counter, parts, total, count)
+        for j in range(count):
+            write(grad_bias, (first + j) * stride, total[j])
 
 
 def forward(
