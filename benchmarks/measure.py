@@ -16,6 +16,8 @@ COLD = 0.01  # seconds: in longer calls, waking threads and filling caches no lo
 LONG = 0.06  # seconds: of longer calls, fewer readings are enough
 ENDLESS = 2.0  # seconds: a longer call beside ours is made once
 FAR = 5  # times slower than the first candidate: a few readings tell the same
+HURRIED = 0.2  # seconds: a row that gets less takes few readings of long calls
+CLOSE = 1.25  # times: nobody is hurried where it matters who is ahead
 MOST = 100  # readings
 QUIET = 0.15  # cores that others may use
 
@@ -93,11 +95,20 @@ def readings(candidates: dict[str, Candidate], seconds: float) -> dict[str, int]
     """How many readings of each fit into the time; the slow ones may not eat that of the others."""
     first = next(iter(candidates.values())).seconds
     near = {name: c for name, c in candidates.items() if c.seconds <= FAR * first}
-    least = 11 if first < 5 * LONG else 7
+    least = _fewest(first, [c.seconds for c in list(near.values())[1:]], seconds)
     many = min(MOST, max(least, int(seconds / sum(c.cost for c in near.values()))))
     fits = {name: int(seconds / 3 / c.cost) for name, c in candidates.items()}
     few = {name: min(many, max(2 if c.seconds < ENDLESS else 1, fits[name])) for name, c in candidates.items()}
     return {name: many if name in near else few[name] for name in candidates}
+
+
+def _fewest(first: float, others: list[float], seconds: float) -> int:
+    """How many readings there are at least, whatever they take."""
+    if first < LONG:
+        return 11
+    if seconds < HURRIED:
+        return 5 if any(first / CLOSE < other < first * CLOSE for other in others) else 3
+    return 11 if first < 5 * LONG else 7
 
 
 def _seconds(call: Call) -> float:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +36,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--patience", type=float, default=20, help="seconds to wait for a quiet machine, in all")
     parser.add_argument("--alone", default="", help="dtype/shape where ours is timed alone, separated by commas")
     parser.add_argument("--no-limit", action="store_true", help="without a large product or a triad beside it")
+    parser.add_argument(
+        "--longest", type=float, default=math.inf, help="seconds: shapes that take us longer are left out"
+    )
     given = parser.parse_args(arguments)
     given.providers = given.providers.split(",")
     if has("torch") and "jax" not in given.providers:
@@ -67,7 +72,7 @@ def run(given: argparse.Namespace) -> None:
             alone = f"{dtype.name}/{name}" in given.alone.split(",")
             serving.clear()
             calls = made(bench.makers(shape, dtype, given.column), ["aclnn"] if alone else given.providers)
-            if not calls:
+            if not calls or ("aclnn" in calls and took(calls["aclnn"]) > given.longest):
                 continue
             work = bench.work(shape, dtype)
             limited = given.column == "given" and "aclnn" in calls and not given.no_limit
@@ -78,6 +83,14 @@ def run(given: argparse.Namespace) -> None:
             row |= times(calls, given.seconds, patience) | {"work": work, "kernel": " ".join(serving)}
         print(json.dumps(row), flush=True)
         print(f"  {name} {dtype.name}: {said(row)}", file=sys.stderr, flush=True)
+
+
+def took(call: Call) -> float:
+    """Seconds of a second call."""
+    call()
+    begun = time.perf_counter()
+    call()
+    return time.perf_counter() - begun
 
 
 def cases(bench: Any, given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any], DType]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks import c_door, machine, pages, rows, table
-from benchmarks.measure import QUIET
+from benchmarks.measure import LONG, QUIET
 from benchmarks.providers import BESIDE, IN_TURN, has
 from benchmarks.shapes import COLUMNS, FURTHER, OPERATORS, shapes_of
 
@@ -30,9 +30,11 @@ LIMITS: dict[str, dict[str, str]] = {"native": {}, "avx2": _AVX2 | {"XLA_FLAGS":
 """Everybody is held to the same instructions."""
 QUICK = ["--seconds", "0.1", "--patience", "5", "--columns", "given,fresh,out,torch,c,forward,step,once"]
 OTHER_DOORS = 2  # processes of a quick run for all but given outputs, calls and programs
-LEFT_OUT = """quick: 0.1 seconds per shape instead of 0.4; five processes for outputs given, calls and a training step,
-two for all other columns. Left out: 16-bit dtypes (but of elu and lstm_cell with outputs given), shares of the limit,
-torch.compile, JAX, growth, memory, golden."""
+DOORS = ("fresh", "out", "torch", "c")  # what they cost is microseconds: of long calls, outputs given say it all
+LEFT_OUT = """quick: 0.1 seconds per shape instead of 0.4, and of calls of more than 60 ms three readings, five where they
+are close; five processes for outputs given, calls and a training step, two for all other columns. Left out: 16-bit
+dtypes (but of elu and lstm_cell with outputs given), calls of more than 60 ms with fresh outputs, with out=, with torch
+tensors and from C, shares of the limit, torch.compile, JAX, growth, memory, golden."""
 UNFINISHED = (
     "unfinished.json"  # beside the folders: when a run began, how it was asked for, and how many processes ended
 )
@@ -167,6 +169,7 @@ def commands(benchmark: str, column: str, given: argparse.Namespace) -> Iterator
     common = [sys.executable, "-m", "benchmarks.one", benchmark, "--seconds", str(given.seconds), "--column", column]
     common += ["--patience", str(given.patience), "--dtypes", dtypes(benchmark, column, given), "--only", given.only]
     common += ["--no-limit"] if given.quick else []
+    common += ["--longest", str(LONG)] if given.quick and column in DOORS else []
     if column == "memory":  # a process per shape: what a library keeps of one shape would serve the next
         for shape in [n for n in given.only.split(",") if n] or shapes_of(benchmark):
             alone = [*common, "--only", shape, "--providers"]

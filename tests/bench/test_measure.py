@@ -100,3 +100,11 @@ def test_the_load_of_others_is_no_negative_number() -> None:
     load = Load()
     sum(range(10**5))
     assert load.of_others() >= 0
+
+
+@pytest.mark.parametrize(("other", "seconds", "least"), [(0.1, 0.1, 5), (0.2, 0.1, 3), (0.1, 0.4, 11), (0.2, 0.4, 11)])
+def test_who_is_hurried_reads_long_calls_seldom_but_not_those_that_are_close(
+    clock: Clock, other: float, seconds: float, least: int
+) -> None:
+    found, _ = compare({"aclnn": clock.call("aclnn", 0.1), "torch": clock.call("torch", other)}, seconds)
+    assert found["aclnn"].readings == found["torch"].readings == least

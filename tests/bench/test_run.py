@@ -107,6 +107,8 @@ def test_a_quick_run_has_fewer_processes_dtypes_and_columns() -> None:
     assert in_16_bits == {("elu", "given"), ("lstm_cell", "given")}
     assert [sum(process[1:3] == ("elu", column) for process in coming) for column in ("given", "out")] == [5, 2]
     assert all("--no-limit" in process[4] for process in coming)
+    without_long_ones = {process[2] for process in coming if "--longest" in process[4]}
+    assert without_long_ones == {"fresh", "out", "torch", "c"}
     assert len(coming) < len(list(run.planned(run.parsed(["--isa", "avx2"])))) / 2
     assert run.parsed(["--quick", "--processes", "2"]).processes == 2
 

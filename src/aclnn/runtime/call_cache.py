@@ -91,7 +91,7 @@ class CallCache:
     def start_afresh(self) -> None:
         self._calls: dict[CallKey, CachedCall] = {}
         self._bytes = 0
-        self.familiar: dict[CallKey, tuple[Any, ...]] = {}  # see familiar.py
+        self.familiar: dict[CallKey, Any] = {}  # see familiar.py
         self._with_runs: WeakSet[CachedCall] = WeakSet()
         self._runs = 0  # at most so many wait
         self._hits = self._misses = 0
@@ -101,15 +101,16 @@ class CallCache:
         cached = self._calls.get(key)
         if cached is None or cached.replay is None:
             return None
-        self.note_use(cached)
+        self._hits += 1  # of two threads at once, one count may be lost
+        cached.used = self._hits + self._misses
         return cached
 
     def note_use(self, cached: CachedCall) -> None:
-        """A call that was kept is made again; without the lock."""
-        self._hits += 1  # of two threads at once, one count may be lost
+        """A call that was kept is made again; without the lock, as above."""
+        self._hits += 1
         cached.used = self._hits + self._misses
 
-    def keep_familiar(self, key: CallKey, calls: tuple[Any, ...]) -> None:
+    def keep_familiar(self, key: CallKey, calls: Any) -> None:
         """They go with the calls that they keep alive, and where there are too many."""
         if len(self.familiar) >= self._most_calls:
             self.familiar = {}

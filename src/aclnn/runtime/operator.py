@@ -67,7 +67,8 @@ class Operator:
 
     def _apply(self, tensors: Tensors, attributes: Attributes, out: Any, product: Setting, engine: str | None) -> Any:
         """A functional call. One whose like was made before has nothing left to check but addresses."""
-        if type(tensors[0]) is not np.ndarray and out is None and product is None and engine is None:
+        may_be_known = type(tensors[0]) is not np.ndarray and out is None and product is None and engine is None
+        if may_be_known and (may_be_known := list not in map(type, attributes)):
             known = recall(self.op, tensors, attributes)
             if known is not None:
                 return known(tensors)
@@ -79,7 +80,7 @@ class Operator:
         except Exception:  # whatever it is, there is a sentence for it below
             replay = None
         if replay is not None:
-            if replay.is_of_torch and out is None and product is None and engine is None:
+            if may_be_known:
                 remember(self, tensors, attributes)
             return replay.run(cached.run, memory, tensors, out)  # type: ignore[union-attr]
         return self._call(self._named(tensors, attributes), out, product, engine, (tensors, attributes))

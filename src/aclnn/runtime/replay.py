@@ -63,7 +63,6 @@ class Replay:
         self._order = None if order == list(range(len(given) + len(self._news))) else order  # None: as they come
         self._results = [_place_behind(len(given), places[a.name]) for a in op.fresh]
         self._loans = _loans(plan, given)
-        self.is_of_torch = bool(self._loans)
         self._turn = _turn(fresh) if self._loans else None
         self._apart: set[tuple[int, ...]] = set()
         some = (i for i, t in enumerate(given) if t is not None)

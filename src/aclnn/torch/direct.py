@@ -93,7 +93,7 @@ def _call_unfamiliar(name: str, tensors: Sequence[Any], attributes: tuple[Any, .
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in every):
         result = _with_derivative(name, None, tensors, attributes)
     else:
-        result = _OPERATORS[name].apply(tensors, attributes)
+        result = _OPERATORS[name].apply((*tensors,), attributes)
     remember(_OPERATORS[name], tensors, attributes)
     return result
 
@@ -167,6 +167,7 @@ def derive(name: str, keep: Keep, backward: Backward, results: slice | None = No
     """Gives an operator its derivative on the short way, and of several results those. Autograd gets tensors one by
     one, those of lists too; for `keep` and `backward` see gradients.py."""
     apply = _OPERATORS[name].apply
+    has_lists = any(arg.kind == "tensor_list" for arg in _OPERATORS[name].op.inputs)
 
     class DirectCall(Function):
         @staticmethod
@@ -178,6 +179,7 @@ def derive(name: str, keep: Keep, backward: Backward, results: slice | None = No
 
         @staticmethod
         def backward(ctx: Context, *grads: Any) -> Any:
-            return *flat(backward(ctx, *grads)), None, None, None
+            found = backward(ctx, *grads)
+            return *(flat(found) if has_lists else found), None, None, None
 
     _DERIVED[name] = _apply_of(DirectCall)

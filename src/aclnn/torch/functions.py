@@ -42,8 +42,9 @@ def convolution(
     cube_math_type: int = 0,
 ) -> torch.Tensor:
     """A convolution over one, two or three spatial axes: (batch, channels, *positions)."""
-    attributes = (stride, padding, dilation, transposed, output_padding, groups, cube_math_type)
-    return call("convolution", (input, weight, bias), attributes)
+    window = [(*v,) if type(v) is list else v for v in (stride, padding, dilation)]
+    extra = (*output_padding,) if type(output_padding) is list else output_padding
+    return call("convolution", (input, weight, bias), (*window, transposed, extra, groups, cube_math_type))
 
 
 def conv_tbc(

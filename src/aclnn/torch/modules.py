@@ -14,35 +14,42 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from aclnn.base.status import invalid
 from aclnn.torch import functions
+from aclnn.torch.direct import call
 
 States = tuple[torch.Tensor, torch.Tensor]
 
 
 class ELU(nn.ELU):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return functions.elu(input, self.alpha, inplace=self.inplace)
+        if self.inplace:
+            return functions.elu(input, self.alpha, inplace=True)
+        return call("elu", (input,), (self.alpha, 1.0, 1.0))  # as functions.elu has it, a call less
+
+
+_NOTHING = {axes: (0,) * axes for axes in (1, 2, 3)}
 
 
 class _Convolution:
     """What convolutions of one, two and three dimensions share: PyTorch's class calls this and nothing else."""
 
     def _conv_forward(self: Any, input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        is_batched = input.dim() == len(self.kernel_size) + 2
-        padded, padding = self._padded(input if is_batched else input.unsqueeze(0))
-        nothing = [0] * len(self.kernel_size)
-        output = functions.convolution(
-            padded, weight, bias, self.stride, padding, self.dilation, False, nothing, self.groups
-        )
+        axes = len(self.kernel_size)
+        is_batched = input.dim() == axes + 2
+        padded, padding = input if is_batched else input.unsqueeze(0), self.padding
+        if self.padding_mode != "zeros" or type(padding) is not tuple:
+            padded, padding = self._padded(padded)
+        attributes = self.stride, padding, self.dilation, False, _NOTHING[axes], self.groups, 0
+        output = call("convolution", (padded, weight, bias), attributes)
         return output if is_batched else output.squeeze(0)
 
-    def _padded(self: Any, input: torch.Tensor) -> tuple[torch.Tensor, list[int]]:
+    def _padded(self: Any, input: torch.Tensor) -> tuple[torch.Tensor, tuple[int, ...]]:
         """The input, and the padding that is left for the operator: zeros, the same on both ends of an axis."""
         ends = self._reversed_padding_repeated_twice  # of the last axis first
-        front, back = list(ends[-2::-2]), list(ends[::-2])
+        front, back = tuple(ends[-2::-2]), tuple(ends[::-2])
         if self.padding_mode == "zeros" and front == back:
             return input, front
         mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
-        return functional.pad(input, ends, mode=mode), [0] * len(front)
+        return functional.pad(input, ends, mode=mode), _NOTHING[len(front)]
 
 
 class Conv1d(_Convolution, nn.Conv1d):
