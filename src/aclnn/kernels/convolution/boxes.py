@@ -193,7 +193,8 @@ def outermost(over: Pass, sizes: Triple) -> int:
 def in_order(of_channels: Array, over: Pass, along: int) -> Array:
     """What is given for (channel, tap) in the order of sums: the shifts along an axis come first, if there is one."""
     count = len(over.axes[along - 1].shifts) if along else 1
-    return of_channels.reshape(len(of_channels), count, -1).swapaxes(0, 1)
+    ordered: Array = of_channels.reshape(len(of_channels), count, -1).swapaxes(0, 1)
+    return ordered
 
 
 class Laid(NamedTuple):

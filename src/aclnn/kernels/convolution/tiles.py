@@ -151,7 +151,7 @@ class DataPlan:
         if elements:
             steps = (weight.shape[0] // groups * narrow_step, of_outputs)
             numbers = (columns, terms, put(places.ravel()), put(steps), *([self._outputs] if over.block > 1 else []))
-            name = "convolve.pack_blocks" if over.block > 1 else "convolve.pack_weight"
+            name = "convolve.pack_blocks" if over.block > 1 else "convolve.pack_taps"
             kinds, operands = jit.POINTER[weight.dtype] + "FiiII" + "i" * (over.block > 1), (self._names[1], place)
             items, threads = panels_of(columns) * groups, worth(elements, PER_THREAD, self._room.threads)
             self.packing.append(Launch(name, kinds, items, operands, numbers, threads))

@@ -48,6 +48,7 @@ from aclnn.kernels.source.indirect import (
     LANES,
     inner,
     multiply,
+    pack_rows,
     pack_tiles,
     put_rows,
     turn,
@@ -69,19 +70,36 @@ def width_of(channels: int) -> int:
 
 
 def pack_weight(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, steps: Any) -> None:
-    """Panels of b, [(c, tap)][columns]: an item is one. Steps are those of groups and outputs in `weight`; places are
-    those of the terms, in order, then the rows that they become."""
+    """Panels of b, [term][columns]: an item is one. Steps are those of groups and outputs in `weight`."""
     use_widest_vectors()
     panels = -(-outputs // COLUMNS)
     for item in range(lo, hi):
         group, channel = item // panels, item % panels * COLUMNS
-        columns, channels = width_of(outputs - channel), min(COLUMNS, outputs - channel)
-        to = shifted(packed, (group * whole_vectors(outputs) + channel) * terms)
-        if channels < columns:
-            for i in range(terms * columns):
-                to[i] = 0
+        to, columns, channels = begin_panel(packed, outputs, terms, group, channel)
+        source = shifted(weight, group * steps[0] + channel * steps[1])
+        pack_rows(source, steps[1], places, terms, channels, to, columns)
+
+
+def pack_taps(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, steps: Any) -> None:
+    """The same of channels and taps: places are those of the terms, in order, then the rows that they become."""
+    use_widest_vectors()
+    panels = -(-outputs // COLUMNS)
+    for item in range(lo, hi):
+        group, channel = item // panels, item % panels * COLUMNS
+        to, columns, channels = begin_panel(packed, outputs, terms, group, channel)
         source = shifted(weight, group * steps[0] + channel * steps[1])
         pack_terms(source, steps[1], places, terms, channels, to, columns)
+
+
+@inner
+def begin_panel(packed: Any, outputs: int, terms: int, group: int, channel: int) -> Any:
+    """Where a panel goes, its columns, and its channels: what is beyond them is 0."""
+    columns, channels = width_of(outputs - channel), min(COLUMNS, outputs - channel)
+    to = shifted(packed, (group * whole_vectors(outputs) + channel) * terms)
+    if channels < columns:
+        for i in range(terms * columns):
+            to[i] = 0
+    return to, columns, channels
 
 
 @inner

@@ -150,8 +150,8 @@ def _store_all(builder: Any, vectors: Any, memory: Any) -> None:
 
 
 def _put(builder: Any, sums: Any, c: Any, add: Any) -> None:
-    """c = sums, or c += sums."""
-    _store_all(builder, _added(builder, add, sums, c), c)
+    """c = sums, or c += sums; never −0, so that bits do not depend on which sums of zeros are left out."""
+    _store_all(builder, _added(builder, add, [builder.fadd(vector, _NOTHING) for vector in sums], c), c)
 
 
 @intrinsic(prefer_literal=True)

@@ -1,0 +1,80 @@
+"""Products with padding are left out where whole rows are padding: which ones, and that no bit depends on it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import aclnn
+from aclnn.base.dtype import FLOAT32
+from aclnn.base.taps import Window
+from aclnn.base.tensor import dense
+from aclnn.kernels.convolution.boxes import Axis, Taps, as_five, in_order, outermost
+from aclnn.kernels.convolution.tiles import Shape
+from aclnn.kernels.matmul.tiles import CHAINS, even_chain
+
+pytest.importorskip("numba")
+
+
+def meets(axis: Axis, picture: int) -> list[list[bool]]:
+    """For every position and shift, whether there is something of the picture."""
+    begins = [i * axis.stride - axis.before for i in range(axis.size)]
+    return [[0 <= begin + shift < picture for shift in axis.shifts] for begin in begins]
+
+
+@given(st.integers(1, 5), st.integers(1, 3), st.integers(0, 6), st.integers(1, 4), st.integers(1, 12), st.booleans())
+def test_spans_and_limits(kernel: int, stride: int, before: int, dilation: int, wide: int, onto_wide: bool) -> None:
+    narrow = max(1, (wide + 2 * before - dilation * (kernel - 1) - 1) // stride + 1)
+    taps = Taps(kernel, stride, before, dilation, wide, narrow)
+    picture = narrow if onto_wide else wide
+    for axis in taps.onto_wide() if onto_wide else taps.onto_narrow():
+        met = np.array(meets(axis, picture)).reshape(axis.size, len(axis.shifts))
+        for shifts, (first, end) in zip(met, axis.spans(picture), strict=True):
+            assert list(np.flatnonzero(shifts)) == list(range(first, end))
+        for positions, (first, end) in zip(met.T, axis.limits(picture), strict=True):
+            assert list(np.flatnonzero(positions)) == list(range(first, end))
+
+
+def passes(size: int, padding: int) -> tuple[Shape, int]:
+    out = size + 2 * padding - 2
+    window = Window((1, 1), (padding,) * 2, (padding,) * 2, (1, 1))
+    wide, narrow = dense(FLOAT32, (1, 2, size, size)), dense(FLOAT32, (1, 3, out, out))
+    shape = Shape(wide, narrow, dense(FLOAT32, (3, 2, 3, 3)), window, 1)
+    (over,) = shape.passes(onto_wide=False)
+    return shape, outermost(over, as_five(wide).sizes)
+
+
+def test_rows_are_left_out_where_it_pays() -> None:
+    assert passes(7, 1)[1] == 2
+    assert passes(7, 0)[1] == 0
+    assert passes(300, 1)[1] == 0
+
+
+def test_sums_go_from_row_to_row() -> None:
+    shape, along = passes(7, 1)
+    (over,) = shape.passes(onto_wide=False)
+    taps = in_order(np.arange(2 * 9).reshape(2, 9), over, along).ravel() % 9
+    assert (taps // 3).tolist() == sorted(taps // 3)
+
+
+@pytest.mark.parametrize("length", [1, 100, 392, 1152, 1568, 2304, 4096, 6272, 100_000])
+@pytest.mark.parametrize("block", [1, 49, 145, 196, 289, 392, 400])
+def test_chains_are_even_and_short(length: int, block: int) -> None:
+    most = even_chain(length, block)
+    longest = next(chain for chain, below in CHAINS if length < below)
+    assert 1 <= most <= max(longest, 3 * (8 + math.sqrt(length)))
+    assert -(-block // most) <= -(-block // longest)
+
+
+def test_underflow_next_to_padding_has_the_same_bits_for_any_threads() -> None:
+    """−0 plus the 0 of padding would be +0, and −0 where that is left out."""
+    x, w = np.full((3, 32, 14, 14), 1e-30, np.float32), np.full((40, 32, 3, 3), -1e-30, np.float32)
+    made = []
+    for threads in (1, 2, 3, 7):
+        with aclnn.threads(threads):
+            made.append(aclnn.convolution(x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1).tobytes())
+    assert set(made) == {np.zeros((3, 40, 14, 14), np.float32).tobytes()}
