@@ -108,6 +108,12 @@ void Stream::wait_for_room(std::unique_lock<std::mutex>& hold) {
   while (waiting_ >= kMostQueued && refusal().ok()) room_came_.wait_for(hold, std::chrono::seconds(1));
 }
 
+// Streams of one thread may be used by several: each counts elsewhere than the one before.
+unsigned Stream::next_side() {
+  static std::atomic<unsigned> made{0};
+  return made.fetch_add(1, std::memory_order_relaxed);
+}
+
 Outcome Stream::start() {
   auto self = std::make_unique<std::shared_ptr<Stream>>(shared_from_this());
   enter_in_registry(*self);

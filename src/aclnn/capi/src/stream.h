@@ -58,6 +58,7 @@ class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
     By by;
   };
 
+  static unsigned next_side();
   static void* start_worker(void* stream);
   Outcome start();
   void wait_for_room(std::unique_lock<std::mutex>& hold);
@@ -73,7 +74,7 @@ class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
   void wait_awake(std::unique_lock<std::mutex>& hold);
 
   const int device_;
-  const unsigned side_ = shard_of_this_thread();  // where its jobs are counted
+  const unsigned side_ = next_side();  // where its jobs are counted
   std::mutex mutex_;
   std::condition_variable work_came_, work_done_, room_came_;
   std::deque<Queued> jobs_;
