@@ -1,8 +1,9 @@
-"""The LSTM cell on one compiled loop: float32, float16 and bfloat16."""
+"""The LSTM cell on compiled loops: float32, float16 and bfloat16."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Sequence
 
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
@@ -61,16 +62,18 @@ def thnn_fused_lstm_cell_backward_fast(call: Call, threads: int) -> Prepared | R
     def adding() -> Work:
         return Work(join, -(-columns // COLUMN_TILE), 1, added, worth(columns * parts, PER_THREAD, threads))
 
-    def run() -> Run:
-        cells, total = LaunchedRun(work, places, PARTIALS), LaunchedRun(adding, (BIAS,), 1)
+    return Prepared(lambda: _cells_and_bias(work, places, adding), 4 * parts * columns + LINE, is_launches=True)
 
-        def both(workspace: Array | None, *tensors: Array | None) -> None:
-            cells(workspace, *tensors)
-            total(workspace, *tensors)
 
-        return both
+def _cells_and_bias(work: Callable[[], Work], places: Sequence[int] | None, adding: Callable[[], Work]) -> Run:
+    """Two launches one after the other: what parts of the batch add up, the second joins."""
+    cells, bias = LaunchedRun(work, places, PARTIALS), LaunchedRun(adding, (BIAS,), 1)
 
-    return Prepared(run, 4 * parts * columns + LINE, is_launches=True)
+    def run(workspace: Array | None, *tensors: Array | None) -> None:
+        cells(workspace, *tensors)
+        bias(workspace, *tensors)
+
+    return run
 
 
 @kernel("aclnnThnnFusedLstmCell", "numba", engine="fast")
