@@ -31,8 +31,8 @@ LIMITS: dict[str, dict[str, str]] = {"native": {}, "avx2": _AVX2 | {"XLA_FLAGS":
 QUICK = ["--seconds", "0.1", "--patience", "5", "--columns", "given,fresh,out,torch,c,forward,step,once"]
 OTHER_DOORS = 2  # processes of a quick run for all but given outputs, calls and programs
 DOORS = ("fresh", "out", "torch", "c")  # what they cost is microseconds: of long calls, outputs given say it all
-LEFT_OUT = """quick: 0.1 seconds per shape instead of 0.4, and of calls of more than 60 ms three readings, five where they
-are close; five processes for outputs given, calls and a training step, two for all other columns. Left out: 16-bit
+LEFT_OUT = """quick: 0.1 seconds per shape instead of 0.4, and of calls of more than 60 ms three readings, five where
+they are close; five processes for outputs given, calls and a training step, two for all other columns. Left out: 16-bit
 dtypes (but of elu and lstm_cell with outputs given), calls of more than 60 ms with fresh outputs, with out=, with torch
 tensors and from C, shares of the limit, torch.compile, JAX, growth, memory, golden."""
 UNFINISHED = (

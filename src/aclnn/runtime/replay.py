@@ -61,6 +61,8 @@ class Replay:
         used = zip(op.tensors, plan.taking_part, strict=True)
         order = [places[a.name] if on else _ABSENT for a, on in used]
         self._order = None if order == list(range(len(given) + len(self._news))) else order  # None: as they come
+        in_a_row = self._order is not None and len(order) > 1 and not any(isinstance(place, slice) for place in order)
+        self._arranged = itemgetter(*order) if in_a_row else None
         self._results = [_place_behind(len(given), places[a.name]) for a in op.fresh]
         self._loans = _loans(plan, given)
         self._turn = _turn(fresh) if self._loans else None
@@ -71,6 +73,7 @@ class Replay:
         self.is_plain = not (self._loans or self._gives or self._has_lists)
         simple = self._order is None and not self._room and len(self._news) == 1 and self._results == [0]
         self._only = self._news[0] if simple else None
+        self._is_single = len(self._news) == 1 and self._results == [0]
         self._writes = self._gives and self._order is None and not self._room
 
     def memory(self, tensors: Sequence[Any], out: Any) -> list[Any]:
@@ -115,14 +118,16 @@ class Replay:
             scratch.give_back(block)
         if self._gives:
             return out
+        if self._is_single:
+            return made[0] if self._turn is None else self._turn(made[0])
         return self._handed_back(made if self._turn is None else [*map(self._turn, made)], tensors)
 
-    def _in_order(self, views: list[Any]) -> list[Any]:
+    def _in_order(self, views: list[Any]) -> Sequence[Any]:
         """As the contract has them."""
         if self._order is None:
             return views
         with_none = [*views, None]
-        return [with_none[place] for place in self._order]
+        return self._arranged(with_none) if self._arranged is not None else [with_none[place] for place in self._order]
 
     def _handed_back(self, made: list[Any], tensors: Sequence[Any]) -> Any:
         if not self._results:  # the first tensor was updated
