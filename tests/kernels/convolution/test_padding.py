@@ -54,6 +54,14 @@ def test_rows_are_left_out_where_it_pays() -> None:
     assert passes(300, 1)[1] == 0
 
 
+def test_one_plane_that_meets_two_is_cut_by_planes() -> None:
+    """Its shifts along the rows are not outermost."""
+    window = Window((1, 1, 1), (0, 1, 0), (0, 1, 0), (1, 1, 1))
+    wide, narrow = dense(FLOAT32, (1, 1, 2, 1, 4)), dense(FLOAT32, (1, 1, 1, 2, 4))
+    (over,) = Shape(wide, narrow, dense(FLOAT32, (1, 1, 2, 2, 1)), window, 1).passes(onto_wide=False)
+    assert outermost(over, as_five(wide).sizes) != 2
+
+
 def test_sums_go_from_row_to_row() -> None:
     shape, along = passes(7, 1)
     (over,) = shape.passes(onto_wide=False)

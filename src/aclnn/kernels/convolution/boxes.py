@@ -180,9 +180,10 @@ def as_five(spec: TensorSpec) -> Picture:
 
 
 def outermost(over: Pass, sizes: Triple) -> int:
-    """The axis, 1 or 2, along which products with padding can be left out: that of the planes, or of the rows if there
-    is one plane; 0 where it does not pay. Sums then go from shift to shift along this axis, see in_order."""
-    along = 1 if over.axes[0].size > 1 else 2
+    """The axis, 1 or 2, along which products with padding can be left out: that of the planes, or of the rows if one
+    plane meets one; 0 where it does not pay. Sums then go from shift to shift along this axis, see in_order."""
+    planes = over.axes[0]
+    along = 1 if planes.size > 1 or len(planes.shifts) > 1 else 2
     axis, picture = over.axes[along - 1], sizes[along - 1]
     if over.block > 1 or len(axis.shifts) < 2 or not axis.pads(picture):
         return 0
