@@ -41,7 +41,7 @@ def test_spans_and_limits(kernel: int, stride: int, before: int, dilation: int, 
 
 def passes(size: int, padding: int) -> tuple[Shape, int]:
     out = size + 2 * padding - 2
-    window = Window((1, 1), (padding,) * 2, (padding,) * 2, (1, 1))
+    window = Window((1, 1), (1, 1), (padding,) * 2, (padding,) * 2)
     wide, narrow = dense(FLOAT32, (1, 2, size, size)), dense(FLOAT32, (1, 3, out, out))
     shape = Shape(wide, narrow, dense(FLOAT32, (3, 2, 3, 3)), window, 1)
     (over,) = shape.passes(onto_wide=False)
@@ -56,7 +56,7 @@ def test_rows_are_left_out_where_it_pays() -> None:
 
 def test_one_plane_that_meets_two_is_cut_by_planes() -> None:
     """Its shifts along the rows are not outermost."""
-    window = Window((1, 1, 1), (0, 1, 0), (0, 1, 0), (1, 1, 1))
+    window = Window((1, 1, 1), (1, 1, 1), (0, 1, 0), (0, 1, 0))
     wide, narrow = dense(FLOAT32, (1, 1, 2, 1, 4)), dense(FLOAT32, (1, 1, 1, 2, 4))
     (over,) = Shape(wide, narrow, dense(FLOAT32, (1, 1, 2, 2, 1)), window, 1).passes(onto_wide=False)
     assert outermost(over, as_five(wide).sizes) != 2
