@@ -11,7 +11,7 @@ from aclnn.base.folder import PrivateFolder
 log = logging.getLogger("aclnn")
 
 _HERE = Path(__file__).parent.parent
-_AROUND = ("abi.py", "code_cache.py", "entry.py", "isa.py", "jit.py")  # what makes code of sources
+_AROUND = ("abi.py", "code_cache.py", "entry.py", "isa.py", "jit.py", "linked.py")  # what makes code of sources
 
 
 def fingerprint(*made_with: str) -> str:
