@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
 from aclnn.kernels.native import jit
+from aclnn.kernels.source.helpers import inner
 
 f32 = np.float32
 FUSED = jit.vectors().fused
@@ -76,7 +77,7 @@ def float_of(context: Any, bits: Any) -> Any:
     return types.float32(types.int32), code
 
 
-@register_jitable
+@inner
 def exp(x: Any) -> Any:
     """e^x within 1.2 units in the last place, down into the subnormals; exp(−inf) = 0, exp(inf) = inf, NaN stays.
 
@@ -88,7 +89,7 @@ def exp(x: Any) -> Any:
     return fma(p, power, power) * _power_of_two(other_half)
 
 
-@register_jitable
+@inner
 def exp_of_negative(x: Any) -> Any:
     """e^x as above where x ≤ 0 or NaN, in two thirds of the steps; of other x it makes no sense.
 
@@ -101,7 +102,7 @@ def exp_of_negative(x: Any) -> Any:
     return fma(p, power, power) * f32(2.0**-65)
 
 
-@register_jitable
+@inner
 def expm1(x: Any) -> Any:
     """e^x − 1 within 2 units in the last place, also where x is tiny; −0 stays, expm1(−inf) = −1, NaN stays.
 
@@ -112,7 +113,7 @@ def expm1(x: Any) -> Any:
     return x if x == f32(0.0) else scaled * _power_of_two(b)
 
 
-@register_jitable
+@inner
 def tanh(x: Any) -> Any:
     """tanh within 0.65 units in the last place; −0 stays, NaN stays.
 
@@ -129,7 +130,7 @@ def tanh(x: Any) -> Any:
     return x if abs(x) < f32(2.0**-12) else made  # there t has no digits left, and tanh is x
 
 
-@register_jitable
+@inner
 def _expm1_of_negative(x: Any) -> Any:
     """e^x − 1 where x ≤ 0 or NaN, and what rounding took from it. The low bits of `shifted` are n + 127: moved up they
     are 2^n."""
@@ -150,14 +151,14 @@ def _expm1_of_negative(x: Any) -> Any:
     return made, fma(u, power, f32(-1.0) - made) + u_rest * power
 
 
-@register_jitable
+@inner
 def sigmoid(x: Any) -> Any:
     """1 ÷ (1 + e^−x) within 3 units in the last place; 0 and 1 at the ends."""
     e = exp_of_negative(-abs(x))
     return (f32(1.0) if x >= f32(0.0) else e) / (f32(1.0) + e)
 
 
-@register_jitable
+@inner
 def _reduced(x: Any) -> Any:
     """e^r − 1 for x = n·ln2 + r, and n in two halves."""
     x = f32(-104.0) if x < f32(-104.0) else x
@@ -168,7 +169,7 @@ def _reduced(x: Any) -> Any:
     return _reduced_exp(x, shifted - f32(12582912.0)), half, np.int32(exponent - half)
 
 
-@register_jitable
+@inner
 def _reduced_exp(x: Any, n: Any) -> Any:
     """e^r − 1 for r = x − n·ln2."""
     r = fma(n, f32(1.90465432e-09), fma(n, f32(-0.693147182), x))
@@ -179,19 +180,19 @@ def _reduced_exp(x: Any, n: Any) -> Any:
     return fma(fma(fma(high, square, middle), square, low), square, r)
 
 
-@register_jitable
+@inner
 def _exp_beyond_square(r: Any) -> Any:
     """(e^r − 1 − r − r²/2) ÷ r³."""
     high = fma(f32(1.98756912e-4), r, f32(1.39819994e-3))
     return fma(fma(fma(high, r, f32(8.33345205e-3)), r, f32(4.16657962e-2)), r, f32(0.166666657))
 
 
-@register_jitable
+@inner
 def _with_sign(size: Any, x: Any) -> Any:
     sign = np.int32(-0x80000000)
     return float_of(np.int32((bits_of(size) & ~sign) | (bits_of(x) & sign)))
 
 
-@register_jitable
+@inner
 def _power_of_two(k: Any) -> Any:
     return float_of(np.int32((k + np.int32(127)) << np.int32(23)))

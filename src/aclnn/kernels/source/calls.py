@@ -6,9 +6,10 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
 from aclnn.kernels.native.abi import HOW_MANY, WHO
+from aclnn.kernels.source.helpers import inner
 
 _WORD, _SMALL = ir.IntType(64), ir.IntType(32)
 
@@ -38,7 +39,7 @@ def call_parallel(context: Any, function: Any, entry: Any, block: Any, threads: 
     return types.void(*[types.int64] * 4), code
 
 
-@register_jitable
+@inner
 def launch(parallel: int, entry: int, block: int, threads: int) -> None:
     """Runs a kernel on `threads` threads: on this one alone if it is one. Its block says the same."""
     if threads == 1:
@@ -57,7 +58,7 @@ def pointer(context: Any, address: Any) -> Any:
     return types.CPointer(types.int64)(types.int64), code
 
 
-@register_jitable
+@inner
 def begin_block(block: Any, items: int) -> None:
     """A block for this thread alone; the arguments are yet to come."""
     block[0] = block[1] = items

@@ -43,10 +43,10 @@ from aclnn.kernels.native.abi import (
 from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
 from aclnn.kernels.source.calls import floats_at, pointer, shifted
 from aclnn.kernels.source.elements import floats, read
+from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import (
     COLUMNS,
     LANES,
-    inner,
     multiply,
     pack_rows,
     pack_tiles,

@@ -38,9 +38,9 @@ from aclnn.kernels.native.abi import (
 from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.convolve import width_of
+from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import (
     COLUMNS,
-    inner,
     multiply,
     pack_rows,
     pack_tiles,

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
 from aclnn.kernels.source.calls import shifted
@@ -66,6 +65,7 @@ from aclnn.kernels.source.direct_table import (
     WIDTH,
 )
 from aclnn.kernels.source.elements import floats, read, write
+from aclnn.kernels.source.helpers import inlined, inner
 from aclnn.kernels.source.sums import clear, counter_add, counter_total
 from aclnn.kernels.source.vectors import (
     CHUNK,
@@ -142,13 +142,13 @@ def join(lo: int, hi: int, partial: Any, target: Any, table: Any) -> None:
             write(target, start + table[table[AT_WEIGHTS] + i % taps], total)
 
 
-@register_jitable
+@inner
 def _blocks(table: Any) -> int:
     many: int = table[PICTURES + BLOCKS] * table[DEPTH + BLOCKS] * table[HEIGHT + BLOCKS] * table[WIDTH + BLOCKS]
     return many
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _fetch(source: Any, start: int, target: Any, to: int) -> None:
     """Asks for the memory of the next block, and of what this one will write."""
     for i in range(0, CHUNK, LINE):
@@ -156,7 +156,7 @@ def _fetch(source: Any, start: int, target: Any, to: int) -> None:
         fetch(target, to + i, 1)
 
 
-@register_jitable
+@inner
 def _pack(weight: Any, start: int, packed: Any, table: Any) -> bool:
     """The weights of one target, tap by tap; whether all are finite."""
     worst = np.int32(0)
@@ -169,7 +169,7 @@ def _pack(weight: Any, start: int, packed: Any, table: Any) -> bool:
     return worst < NOT_FINITE  # type: ignore[no-any-return]
 
 
-@register_jitable
+@inner
 def _is_finite(values: Any, count: int) -> bool:
     worst = np.int32(0)
     for i in range(count):
@@ -177,7 +177,7 @@ def _is_finite(values: Any, count: int) -> bool:
     return worst < NOT_FINITE  # type: ignore[no-any-return]
 
 
-@register_jitable
+@inner
 def _one_phase(
     mine: Any,
     table: Any,
@@ -215,7 +215,7 @@ def _one_phase(
             out[j] += chain[j]
 
 
-@register_jitable
+@inner
 def _limited(table: Any, tap: int, place: Any, size: Any) -> Any:
     """The positions of a block that meet something at a tap: first and end of depth, height and width."""
     at = table[AT_LIMITS] + tap * LIMITS
@@ -229,7 +229,7 @@ def _limited(table: Any, tap: int, place: Any, size: Any) -> Any:
     )
 
 
-@register_jitable
+@inner
 def _add_tap(stage: Any, offset: int, weight: Any, out: Any, table: Any, tap: int, place: Any, size: Any) -> None:
     """out += weight·stage where a tap meets something."""
     use_widest_vectors()
@@ -242,7 +242,7 @@ def _add_tap(stage: Any, offset: int, weight: Any, out: Any, table: Any, tap: in
                     out[j] += weight * stage[offset + j]
 
 
-@register_jitable
+@inner
 def _put(out: Any, target: Any, start: int, table: Any, phase: int, place: Any, size: Any) -> None:
     """Writes the rows of a block where they belong."""
     at = table[AT_PHASES] + phase * PHASE_FIELDS
@@ -265,7 +265,7 @@ def _put(out: Any, target: Any, start: int, table: Any, phase: int, place: Any, 
             _put_rows(out, row + h_lo * pitch, pitch, target, to, down, step, h_hi - h_lo, w_hi - w_lo)
 
 
-@register_jitable
+@inner
 def _put_rows(out: Any, at: int, pitch: int, target: Any, to: int, down: int, step: int, rows: int, count: int) -> None:
     use_widest_vectors()
     if step == 1:
@@ -276,7 +276,7 @@ def _put_rows(out: Any, at: int, pitch: int, target: Any, to: int, down: int, st
             write(target, to + h * down + step * j, out[at + h * pitch + j])
 
 
-@register_jitable
+@inner
 def _sum_block(g: Any, source: Any, group: int, block: int, mine: Any, table: Any, carefully: int) -> None:
     """run[target, tap] = Σ g·source over one block."""
     stage, out, run = (shifted(mine, table[STAGE]), shifted(mine, table[OUT]), shifted(mine, table[RUN]))
@@ -304,7 +304,7 @@ def _sum_block(g: Any, source: Any, group: int, block: int, mine: Any, table: An
                 _sum_taps(end - first, length_of(table, size), g_row, stage, offsets, shifted(sums, first), ahead)
 
 
-@register_jitable
+@inner
 def _sum_taps(taps: int, length: int, g: Any, stage: Any, offsets: Any, made: Any, ahead: Any) -> None:
     """made[t] = Σ g·stage at each of at most MOST_TAPS taps: in lanes, CHAIN additions in a row, then their sums."""
     sums, lanes = floats(MOST_SUMS), sums_per_tap(taps)
@@ -325,7 +325,7 @@ def _sum_taps(taps: int, length: int, g: Any, stage: Any, offsets: Any, made: An
         made[t] = sums[t * lanes]
 
 
-@register_jitable
+@inner
 def _sum_tap(stage: Any, offset: int, g: Any, table: Any, tap: int, place: Any, size: Any) -> Any:
     """Σ g·stage where a tap meets something."""
     total = np.float64(0)

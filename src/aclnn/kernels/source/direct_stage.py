@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from aclnn.kernels.source.arithmetic import bits_of, float_of, use_widest_vectors
 from aclnn.kernels.source.calls import shifted
@@ -37,11 +36,12 @@ from aclnn.kernels.source.direct_table import (
     WIDTH,
 )
 from aclnn.kernels.source.elements import read
+from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.sums import clear
 from aclnn.kernels.source.vectors import copy_every_second, copy_rows
 
 
-@register_jitable
+@inner
 def placed(block: int, table: Any) -> Any:
     """Where a block begins in the base, and how large it is, on every axis."""
     n, d, h, w = block, 0, 0, 0
@@ -64,7 +64,7 @@ def placed(block: int, table: Any) -> Any:
     return place, size
 
 
-@register_jitable
+@inner
 def source_at(table: Any, group: int, place: Any) -> int:
     """About where the source of a block begins: what is fetched ahead need not be exact."""
     row = max(0, place[2] * table[HEIGHT + STEP] + table[HEIGHT + ORIGIN]) * table[HEIGHT + STRIDE]
@@ -73,7 +73,7 @@ def source_at(table: Any, group: int, place: Any) -> int:
     return group * table[SOURCES] * table[SOURCE_STRIDE] + picture + row + column  # type: ignore[no-any-return]
 
 
-@register_jitable
+@inner
 def target_at(table: Any, group: int, place: Any) -> int:
     """About where the target of a block begins."""
     row = max(0, place[2] * table[HEIGHT + OUT_STEP] + table[HEIGHT + OUT_ORIGIN])
@@ -83,7 +83,7 @@ def target_at(table: Any, group: int, place: Any) -> int:
     return channel + picture + place[1] * table[DEPTH + OUT_STEP] * table[DEPTH + OUT_STRIDE]  # type: ignore[no-any-return]
 
 
-@register_jitable
+@inner
 def length_of(table: Any, size: Any) -> int:
     """Elements of the long row that a block is."""
     length: int = (size[0] - 1) * table[PICTURES + PITCH] + (size[1] - 1) * table[DEPTH + PITCH]
@@ -91,7 +91,7 @@ def length_of(table: Any, size: Any) -> int:
     return length
 
 
-@register_jitable
+@inner
 def stage_sources(source: Any, group: int, stage: Any, table: Any, place: Any, size: Any) -> None:
     """Every channel and residue of a group's source, as float32 planes with zeros for padding."""
     steps = (table[DEPTH + STEP], table[HEIGHT + STEP], table[WIDTH + STEP])
@@ -117,7 +117,7 @@ def stage_sources(source: Any, group: int, stage: Any, table: Any, place: Any, s
             _stage_plane(source, channel, strides, to, table, counts, firsts, steps, ends)
 
 
-@register_jitable
+@inner
 def stage_targets(g: Any, group: int, out: Any, table: Any, place: Any, size: Any) -> None:
     """Every channel of a group's target, with zeros wherever the block has no position."""
     strides = (
@@ -136,7 +136,7 @@ def stage_targets(g: Any, group: int, out: Any, table: Any, place: Any, size: An
         clear(shifted(plane, length_of(table, size)), SLACK)
 
 
-@register_jitable
+@inner
 def _stage_plane(
     source: Any, start: int, strides: Any, to: Any, table: Any, counts: Any, firsts: Any, steps: Any, ends: Any
 ) -> None:
@@ -163,7 +163,7 @@ def _stage_plane(
         _round_to_hf32(to, counts[0] * table[PICTURES + PITCH])
 
 
-@register_jitable
+@inner
 def _stage_rows(
     source: Any, start: int, down: int, step: int, to: Any, at: int, pitch: int, rows: int, count: int
 ) -> None:
@@ -177,7 +177,7 @@ def _stage_rows(
                 to[at + h * pitch + j] = read(source, start + h * down + step * j)
 
 
-@register_jitable
+@inner
 def inside(first: int, step: int, end: int, count: int) -> Any:
     """The range of i < count for which first + i·step is a position below end."""
     if step == 1:  # divisions take longer than all the rest
@@ -188,7 +188,7 @@ def inside(first: int, step: int, end: int, count: int) -> Any:
     return lo, hi
 
 
-@register_jitable
+@inner
 def _round_to_hf32(to: Any, count: int) -> None:
     """11 explicit mantissa bits, to nearest, ties away from zero; NaN and Inf stay."""
     use_widest_vectors()
@@ -196,7 +196,7 @@ def _round_to_hf32(to: Any, count: int) -> None:
         to[j] = to_hf32(to[j])
 
 
-@register_jitable
+@inner
 def to_hf32(value: Any) -> Any:
     rounded = float_of(np.int32((bits_of(value) + np.int32(1 << 11)) & np.int32(-4096)))
     return rounded if abs(value) < np.float32(np.inf) else value

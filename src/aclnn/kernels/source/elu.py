@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from aclnn.kernels.native.abi import ELU_FALLING, ELU_OF_RESULT, TILE
 from aclnn.kernels.source.arithmetic import exp, exp_of_negative, expm1, use_widest_vectors
 from aclnn.kernels.source.elements import address_of, finish_streams, read, stream, tile_of, write
+from aclnn.kernels.source.helpers import inlined
 from aclnn.kernels.source.strides import block_at, gathered, landing, scatter
 
 
@@ -69,7 +69,7 @@ def backward_strided(
             scatter(tile, out, block, rank, sizes, strides)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
     """`length` elements; out, g and x are (pointer, first index). One loop per kind: LLVM would not always take
     the question out of a common one, and then all kinds are computed for every element."""
@@ -82,7 +82,7 @@ def _row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
 
 
 def _row_with(slope: Any) -> Any:
-    @register_jitable(forceinline=True)
+    @inlined
     def row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
         use_widest_vectors()
         scale, input_scale, scaled_alpha, _ = how
@@ -94,17 +94,17 @@ def _row_with(slope: Any) -> Any:
     return row
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _slope_of_result(x: Any, input_scale: Any, scaled_alpha: Any) -> Any:
     return input_scale * (x + scaled_alpha)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _slope_falling(x: Any, input_scale: Any, scaled_alpha: Any) -> Any:
     return scaled_alpha * exp_of_negative(x * input_scale)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _slope_of_input(x: Any, input_scale: Any, scaled_alpha: Any) -> Any:
     return scaled_alpha * exp(x * input_scale)
 
@@ -141,7 +141,7 @@ def forward_strided(
             scatter(tile, out, block, rank, sizes, strides)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _forward_row(length: int, out: Any, x: Any, how: Any) -> None:
     """`length` elements; out and x are (pointer, first index)."""
     use_widest_vectors()

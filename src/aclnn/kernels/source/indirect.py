@@ -12,17 +12,15 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core.cgutils import get_or_insert_function
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import ROWS
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry
 from aclnn.kernels.source.elements import narrowed, read, widened, write
+from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.loops import repeated
 from aclnn.kernels.source.vectors import move
-
-inner = register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""For helpers that Python never calls: they compile in nine tenths of the time."""
 
 LANES, ACROSS, FUSED = jit.vectors()
 COLUMNS = LANES * ACROSS

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from aclnn.kernels.native.abi import (
     ACTIVE,
@@ -59,7 +58,8 @@ from aclnn.kernels.native.abi import (
 from aclnn.kernels.source.arithmetic import use_widest_vectors
 from aclnn.kernels.source.calls import address_of, launch, pointer
 from aclnn.kernels.source.elements import read, write
-from aclnn.kernels.source.indirect import inner, words
+from aclnn.kernels.source.helpers import inlined, inner
+from aclnn.kernels.source.indirect import words
 
 ZERO = np.float32(0)
 
@@ -192,7 +192,7 @@ def scatter(
                 write(target, to + j * per_feature, np.float32(0))
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _copy(target: Any, to: int, to_step: int, source: Any, start: int, step: int, count: int) -> None:
     if step == 1 and to_step == 1:
         for j in range(count):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from aclnn.kernels.native.abi import ADDITIONS, CELL_TILE, COLUMN_TILE
 from aclnn.kernels.source.arithmetic import fma, sigmoid, tanh, use_widest_vectors
 from aclnn.kernels.source.calls import shifted
 from aclnn.kernels.source.elements import floats, read, tile_of, write
+from aclnn.kernels.source.helpers import inlined
 from aclnn.kernels.source.strides import laid
 from aclnn.kernels.source.sums import COLUMN_LEVELS, clear, counter_add, counter_total
 
@@ -147,7 +147,7 @@ def forward(
                 _put(made, storage, to + j, hidden, cy, to_c + j, hy, to_h + j)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _added(one: Any, at: int, other: Any, there: int, hidden: int) -> Any:
     """The sums of one column of two tensors, of each gate."""
     return (
@@ -158,14 +158,14 @@ def _added(one: Any, at: int, other: Any, there: int, hidden: int) -> Any:
     )
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _cell(a_i: Any, a_f: Any, a_g: Any, a_o: Any, cx: Any) -> Any:
     i, f, g, o = sigmoid(a_i), sigmoid(a_f), tanh(a_g), sigmoid(a_o)
     c = fma(f, cx, i * g)
     return i, f, g, o, c, o * tanh(c)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _put(made: Any, storage: Any, to: int, hidden: int, cy: Any, to_c: int, hy: Any, to_h: int) -> None:
     write(storage, to, made[0])
     write(storage, to + hidden, made[1])

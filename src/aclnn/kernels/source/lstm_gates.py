@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from aclnn.kernels.source.arithmetic import fma, lie_apart, sigmoid, tanh, use_widest_vectors
 from aclnn.kernels.source.convolve import width_of
 from aclnn.kernels.source.elements import read, write
+from aclnn.kernels.source.helpers import inlined
 from aclnn.kernels.source.indirect import COLUMNS
 
 ONE, ZERO = np.float32(1), np.float32(0)
@@ -168,13 +168,13 @@ def forward(
                     write(out, to + j, of_o * t)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _clear(target: Any, to: int, count: int) -> None:
     for j in range(count):
         write(target, to + j, ZERO)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def _states(
     sums: Any, made: int, apart: int, a: Any, at: int, bias: Any, unit: int, c: Any, row: int, hidden: int, j: int
 ) -> Any:

@@ -19,10 +19,10 @@ from aclnn.kernels.native.abi import (
 from aclnn.kernels.source.arithmetic import use_widest_vectors
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry, shifted
 from aclnn.kernels.source.convolve import width_of
+from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import (
     COLUMNS,
     LANES,
-    inner,
     multiply,
     pack_rows,
     pack_tiles,

@@ -28,7 +28,8 @@ from aclnn.kernels.native.abi import (
 )
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry, floats_at
 from aclnn.kernels.source.elements import read
-from aclnn.kernels.source.indirect import LANES, inner, words
+from aclnn.kernels.source.helpers import inner
+from aclnn.kernels.source.indirect import LANES, words
 from aclnn.kernels.source.vectors import move
 
 HALF = LANES // 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba.extending import register_jitable
+from aclnn.kernels.source.helpers import inner
 
 
-@register_jitable
+@inner
 def row_start(row: int, rank: int, sizes: Any, strides: Any, first: int) -> int:
     """Where a row begins: sizes[rank] of the whole, the row itself last, strides[first …] of the view in question."""
     start = 0
@@ -17,7 +17,7 @@ def row_start(row: int, rank: int, sizes: Any, strides: Any, first: int) -> int:
     return start
 
 
-@register_jitable
+@inner
 def block_at(item: int, rank: int, sizes: Any) -> Any:
     """A block of the last two axes: where on the others it is, then first row, rows, first column, columns. Behind
     sizes[rank] stand the most rows and columns that a block has."""
@@ -28,7 +28,7 @@ def block_at(item: int, rank: int, sizes: Any) -> Any:
     return item // (across * down), row, rows, column, columns
 
 
-@register_jitable
+@inner
 def block_start(block: Any, rank: int, sizes: Any, strides: Any, first: int) -> int:
     """Where a block begins in a view, whose strides are strides[first …]."""
     outer, row, _, column, _ = block
@@ -39,13 +39,13 @@ def block_start(block: Any, rank: int, sizes: Any, strides: Any, first: int) -> 
     return int(start)
 
 
-@register_jitable
+@inner
 def lies_dense(block: Any, down: int, across: int) -> bool:
     """Whether the elements of a block lie side by side in a view with these strides."""
     return across == 1 and (block[2] == 1 or down == block[4])
 
 
-@register_jitable
+@inner
 def gathered(tile: Any, view: Any, block: Any, rank: int, sizes: Any, strides: Any, first: int) -> Any:
     """The elements of a block side by side, as (pointer, index): where they are, if they lie so, else in a tile.
 
@@ -61,7 +61,7 @@ def gathered(tile: Any, view: Any, block: Any, rank: int, sizes: Any, strides: A
     return tile, 0
 
 
-@register_jitable
+@inner
 def lay(tile: Any, first: int, view: Any, start: int, step: int, count: int) -> None:
     """Elements of a row side by side into a tile. Loops of their own where they are copied many at a time."""
     if step == 0:
@@ -76,7 +76,7 @@ def lay(tile: Any, first: int, view: Any, start: int, step: int, count: int) -> 
             tile[first + i] = view[start + i * step]
 
 
-@register_jitable
+@inner
 def laid(tile: Any, first: int, view: Any, start: int, step: int, count: int) -> Any:
     """Elements of a row side by side, as (pointer, index): where they are, if they lie so, else in a tile."""
     if step == 1:
@@ -85,7 +85,7 @@ def laid(tile: Any, first: int, view: Any, start: int, step: int, count: int) ->
     return tile, first
 
 
-@register_jitable
+@inner
 def landing(tile: Any, view: Any, block: Any, rank: int, sizes: Any, strides: Any) -> Any:
     """Where to write the elements of a block of the first view side by side, and whether that is where they belong."""
     if lies_dense(block, strides[rank - 2], strides[rank - 1]):
@@ -93,7 +93,7 @@ def landing(tile: Any, view: Any, block: Any, rank: int, sizes: Any, strides: An
     return (tile, 0), False
 
 
-@register_jitable
+@inner
 def scatter(tile: Any, view: Any, block: Any, rank: int, sizes: Any, strides: Any) -> None:
     """The elements of a tile to where a block of the first view lies."""
     start, rows, columns = block_start(block, rank, sizes, strides, 0), block[2], block[4]

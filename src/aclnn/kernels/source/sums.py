@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from aclnn.kernels.native.abi import ADDITIONS, COLUMN_TILE
 from aclnn.kernels.source.arithmetic import use_widest_vectors
 from aclnn.kernels.source.elements import floats, read, write
+from aclnn.kernels.source.helpers import inlined, inner
 from aclnn.kernels.source.strides import row_start
 
 LANES = 64  # sums kept side by side along a row
@@ -78,13 +78,13 @@ def down_columns(
             write(target, (first + j) * target_step, sums[j])
 
 
-@register_jitable
+@inner
 def clear(sums: Any, count: int) -> None:
     for j in range(count):
         sums[j] = np.float32(0)
 
 
-@register_jitable(forceinline=True)
+@inlined
 def add_to(sums: Any, source: Any, start: int, step: int, count: int) -> None:
     """One more element for each of the first `count` sums."""
     if step == 1 and count == LANES:
@@ -98,7 +98,7 @@ def add_to(sums: Any, source: Any, start: int, step: int, count: int) -> None:
             sums[j] += read(source, start + j * step)
 
 
-@register_jitable
+@inner
 def fold(lanes: Any) -> None:
     """The sum of all lanes, in the first."""
     half = LANES // 2
@@ -108,7 +108,7 @@ def fold(lanes: Any) -> None:
         half //= 2
 
 
-@register_jitable
+@inner
 def counter_add(counter: Any, runs: int, sums: Any, width: int) -> None:
     """Adds `width` sums of one more run: as in counting, two sums over equally many runs make one of the next level."""
     level = 0
@@ -121,7 +121,7 @@ def counter_add(counter: Any, runs: int, sums: Any, width: int) -> None:
         counter[level * width + j] = sums[j]
 
 
-@register_jitable
+@inner
 def counter_total(counter: Any, runs: int, sums: Any, width: int) -> None:
     """What all levels have together, the small ones first."""
     clear(sums, width)

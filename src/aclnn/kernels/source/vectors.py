@@ -12,10 +12,11 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core.cgutils import get_or_insert_function
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic
 
 from aclnn.kernels.native import isa
 from aclnn.kernels.source.elements import narrowed, read, widened, write
+from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.loops import repeated
 
 _FEATURES = isa.target(llvm.get_host_cpu_name(), llvm.get_host_cpu_features())[1].split(",")
@@ -26,7 +27,7 @@ MOST_SUMS = 12 * LANES  # what `correlate` makes at most, of all its taps
 _FLOAT, _SMALL, _WORD = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 
 
-@register_jitable
+@inner
 def copy_rows(source: Any, start: int, down: int, target: Any, to: int, to_down: int, rows: int, count: int) -> None:
     """Rows of `count` elements that lie side by side, from any dtype to any: whole vectors, the last may overlap."""
     if count >= 16:
@@ -55,7 +56,7 @@ def copy_rows(source: Any, start: int, down: int, target: Any, to: int, to_down:
             start, to = start + down, to + to_down
 
 
-@register_jitable
+@inner
 def copy_every_second(
     source: Any, start: int, down: int, target: Any, to: int, to_down: int, rows: int, count: int
 ) -> None:
@@ -140,7 +141,7 @@ def convolve(
     return types.void(whole, x, offsets, weights, types.boolean, types.float32, out, whole), code
 
 
-@register_jitable
+@inner
 def sums_per_tap(taps: int) -> int:
     """How many sums `correlate` makes for each of so many taps: the fewer, the more, so that none waits for another."""
     if taps <= 3:

@@ -1,0 +1,47 @@
+"""Functions of others, compiled by numba beside ours, have machine code as ever."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numba")
+
+PROGRAM = """
+import threading
+import numba, numpy as np, aclnn
+
+def compiled():
+    @numba.njit
+    def clipped(x, most):
+        total = 0.0
+        for i in range(len(x)):
+            total += min(x[i], most) + max(0.0, np.exp(x[i])) + divmod(i, 2)[1]
+        return total
+    return clipped(np.zeros(4), 1.0)
+
+def ours():
+    x = np.linspace(-3, 3, 50).astype(np.float32)
+    return aclnn.elu(x, engine="fast").tobytes() == aclnn.elu(x, engine="fast").tobytes()
+
+found = [compiled()] if {first} else []
+threads = [threading.Thread(target=lambda f=f: found.append(f())) for f in (compiled, ours, compiled)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+found.append(compiled())
+print(sorted(set(map(float, found))), len(found))
+"""
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_others_compile_before_beside_and_after_ours(first: bool, tmp_path: Path) -> None:
+    environment = {**os.environ, "ACLNN_CACHE_DIR": str(tmp_path), "ACLNN_MAX_ISA": "native"}
+    program = PROGRAM.format(first=first)
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == f"[1.0, 6.0] {4 + first}", done.stderr
