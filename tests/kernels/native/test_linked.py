@@ -45,3 +45,13 @@ def test_others_compile_before_beside_and_after_ours(first: bool, tmp_path: Path
     program = PROGRAM.format(first=first)
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == f"[1.0, 6.0] {4 + first}", done.stderr
+
+
+def test_a_numba_without_these_names_compiles_as_it_always_does(tmp_path: Path) -> None:
+    hidden = "import numba, numba.core.codegen as codegen; codegen.JITCPUCodegen._library_class\n"
+    hidden += "import numpy as np, aclnn; del codegen.JITCodeLibrary\n"
+    program = hidden + "print(aclnn.elu(np.zeros(3, np.float32), engine='fast').tolist())"
+    environment = {**os.environ, "ACLNN_CACHE_DIR": str(tmp_path), "ACLNN_MAX_ISA": "native"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "[0.0, 0.0, 0.0]", done.stderr

@@ -15,8 +15,11 @@ from aclnn.base.once import once
 
 @once
 def _library() -> Any:
-    """A library of numba's without machine code."""
-    from numba.core.codegen import JITCodeLibrary
+    """A library of numba's without machine code; None where numba is built otherwise."""
+    try:
+        from numba.core.codegen import JITCodeLibrary
+    except ImportError:
+        return None
 
     class Linked(JITCodeLibrary):  # type: ignore[misc]
         def _finalize_final_module(self) -> None:
@@ -26,7 +29,7 @@ def _library() -> Any:
             self._ensure_finalized()
             return 0
 
-    return Linked
+    return Linked if hasattr(JITCodeLibrary, "_finalized") else None
 
 
 @contextmanager
@@ -37,8 +40,7 @@ def linked_only() -> Iterator[None]:
     from numba.core.registry import cpu_target
 
     codegen, library = cpu_target.target_context.codegen(), _library()
-    known = ("_library_class", "set_env", "_add_module")
-    if not all(hasattr(codegen, name) for name in known) or not hasattr(library, "_finalized"):
+    if library is None or not all(hasattr(codegen, name) for name in ("_library_class", "set_env")):
         yield
         return
     with global_compiler_lock:
