@@ -212,7 +212,7 @@ def test_a_gradient_is_computed_on_the_engine_of_its_forward() -> None:
             y = call(x)
     (slow,) = torch.autograd.grad(y, x, torch.ones_like(y))
     with aclnn.engine("reference"):
-        expected = aclnn.elu_backward(torch.ones_like(y), x.detach())
+        expected = aclnn.elu_backward(torch.ones_like(y), 1.0, 1.0, 1.0, False, x.detach())
     assert torch.equal(slow, expected)
     assert not is_node(y)  # no launches: Python makes it
 

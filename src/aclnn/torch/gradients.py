@@ -72,16 +72,18 @@ def register_all() -> None:
 
 def _ways(derivative: Derivative) -> tuple[Callable[..., None], Callable[..., Any]]:
     """What `_register` takes, of a derivative."""
-    learning = derivative.learning
+    attributes_of, kept, learning = derivative.attributes, derivative.kept, derivative.learning
+    first = len(kept) if kept == (*range(len(kept)),) else None  # what is kept, if it is the first inputs
 
     def keep(ctx: Context, tensors: Any, attributes: Any, output: Any) -> None:
-        ctx.attributes = derivative.attributes(attributes, tensors, ctx.needs_input_grad)
-        results = output if type(output) is tuple else (output,)
-        every = *tensors, *results
-        ctx.save_for_backward(*[every[i] for i in derivative.kept])
-        if learning > 1:  # a cell takes what is missing as it is
-            ctx.mark_non_differentiable(*results[learning:])
-            ctx.set_materialize_grads(False)
+        ctx.attributes = attributes_of(attributes, tensors, ctx.needs_input_grad)
+        if first is not None:
+            ctx.save_for_backward(*tensors[:first])
+            return
+        every = *tensors, *output
+        ctx.save_for_backward(*[every[i] for i in kept])
+        ctx.mark_non_differentiable(*output[learning:])
+        ctx.set_materialize_grads(False)  # a cell takes what is missing as it is
 
     def backward(ctx: Context, *grads: Grad) -> Any:
         return gradients_of(derivative, (*grads[:learning], *ctx.saved_tensors), ctx.attributes)
@@ -92,8 +94,7 @@ def _ways(derivative: Derivative) -> tuple[Callable[..., None], Callable[..., An
 def gradients_of(derivative: Derivative, tensors: tuple[Any, ...], attributes: tuple[Any, ...]) -> list[Grad]:
     """By input."""
     found = direct.call(derivative.backward, tensors, attributes)
-    results = found if type(found) is tuple else (found,)
-    return [results[i] for i in derivative.gradients]
+    return [found[i] for i in derivative.gradients] if type(found) is tuple else [found]
 
 
 def _register(name: str, keep: Callable[..., None], backward: Callable[..., Any]) -> None:
@@ -105,6 +106,8 @@ def _register(name: str, keep: Callable[..., None], backward: Callable[..., Any]
         keep(ctx, tensors, attributes, output)
 
     def run(ctx: Context, *grads: Any) -> Any:
+        if settings.context() is ctx.context:
+            return backward(ctx, *grads)
         return under(ctx.context, backward, ctx, *grads)
 
     _register_with_dispatcher(ops.find(name), setup, run)
@@ -114,7 +117,8 @@ def _register(name: str, keep: Callable[..., None], backward: Callable[..., Any]
 
 def under(context: settings.Context, compute: Callable[..., Any], *given: Any) -> Any:
     """Computes for the product and on the engine of a context that may have been left."""
-    if settings.context() is context:
+    now = settings.context()
+    if now.product is context.product and now.engine == context.engine:
         return compute(*given)
     product, engine = settings.current_product, settings.current_engine
     with settings.product(context.product or product()), settings.engine(context.engine or engine()):
