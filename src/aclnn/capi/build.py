@@ -149,10 +149,10 @@ def _build_into(kept: Path, made: Path, python: Interpreter, progress: Progress)
         shutil.copytree(HERE / "share", whole / "share" / "aclnn")
         (whole / "lib64").mkdir()
         objects = _compile_all(work, progress)
-        _run([*compiler(), *map(str, objects), *LINK, "-o", str(whole / "lib64" / "libascendcl.so")])
+        run([*compiler(), *map(str, objects), *LINK, "-o", str(whole / "lib64" / "libascendcl.so")])
         (whole / "lib64" / prefix.SAME).symlink_to("libascendcl.so")
         for name in prefix.OTHER_NAMES:
-            _run([*compiler(), *prefix.facade(name, whole / "lib64")])
+            run([*compiler(), *prefix.facade(name, whole / "lib64")])
         prefix.write_texts(whole, made, __version__)
         _for_the_owner_alone(whole)
         if os.path.lexists(kept):  # not private, else it would have served
@@ -180,7 +180,7 @@ def _compile_all(work: Path, progress: Progress) -> list[Path]:
 
     def compile_one(source: Path) -> Path:
         made = work / f"{source.stem}.o"
-        _run([*cxx, *COMPILE, *include_flags(), f"-I{work}", "-c", str(source), "-o", str(made)])
+        run([*cxx, *COMPILE, *include_flags(), f"-I{work}", "-c", str(source), "-o", str(made)])
         return made
 
     objects = []
@@ -191,7 +191,7 @@ def _compile_all(work: Path, progress: Progress) -> list[Path]:
     return objects
 
 
-def _run(command: list[str]) -> None:
+def run(command: list[str]) -> None:
     ended = subprocess.run(command, capture_output=True, text=True)
     if ended.returncode != 0:
         raise _cannot(f"the C++ library does not build: {' '.join(command)}\n{ended.stderr.strip()}")

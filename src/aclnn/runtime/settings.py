@@ -29,8 +29,8 @@ class Context(NamedTuple):
 
 
 _SILENT = Context()
-_context: ContextVar[Context] = ContextVar("aclnn", default=_SILENT)
-context = _context.get
+variable: ContextVar[Context] = ContextVar("aclnn", default=_SILENT)
+context = variable.get
 ever_entered = ctypes.c_int64(0)
 """1 once any context was entered; the C++ library reads it: as long as it is 0, plans depend on no context."""
 
@@ -76,11 +76,11 @@ def threads(count: int) -> Iterator[int]:
 @contextmanager
 def _inside(changed: Context) -> Iterator[None]:
     ever_entered.value = 1
-    token = _context.set(changed)
+    token = variable.set(changed)
     try:
         yield
     finally:
-        _context.reset(token)
+        variable.reset(token)
 
 
 def _known_engine(name: str) -> str:

@@ -24,11 +24,14 @@ from aclnn.torch.modules import (
     ConvTranspose3d,
     LSTMCell,
 )
+from aclnn.torch.node import build
+from aclnn.torch.node import use_what_is_built as _use_what_is_built
 from aclnn.torch.record import attributes, record
 from aclnn.torch.swap import Report, swap, swap_back
 
 _declare_all()
 _register_all()
+_use_what_is_built()
 
 __all__ = [
     "ELU",
@@ -43,6 +46,7 @@ __all__ = [
     "LSTMCell",
     "Report",
     "attributes",
+    "build",
     "conv_tbc",
     "convolution",
     "elu",

@@ -66,11 +66,13 @@ def _make_questions() -> tuple[Callable[[], bool], Callable[[Tensors], bool]]:
     return is_observed, is_watched
 
 
-_OPERATORS: dict[str, Operator] = {op.python: getattr(aclnn, op.python) for op in ops.all_ops()}
+OPERATORS: dict[str, Operator] = {op.python: getattr(aclnn, op.python) for op in ops.all_ops()}
 _DERIVED: dict[str, Callable[..., Any]] = {}
 """The forward operators with their gradients, as autograd takes them without a dispatcher."""
 
 _is_observed, _is_watched = _make_questions()
+again: Callable[[str, Sequence[Any], tuple[Any, ...]], Any] | None = None
+"""Where it is built (node.py): the results of a call whose like was made before, without Python, or None."""
 
 
 def call(name: str, tensors: Sequence[Any], attributes: tuple[Any, ...]) -> Any:
@@ -78,7 +80,11 @@ def call(name: str, tensors: Sequence[Any], attributes: tuple[Any, ...]) -> Any:
     operator with a derivative and more than three results it may give the first three.
 
     What is familiar has been found to be watched by nobody."""
-    known = None if _is_observed() else recall(_OPERATORS[name].op, tensors, attributes)
+    known = None
+    if not _is_observed():
+        if again is not None and (found := again(name, tensors, attributes)) is not None:
+            return found
+        known = recall(OPERATORS[name].op, tensors, attributes)
     if known is None:
         return _call_unfamiliar(name, tensors, attributes)
     if known.learns and torch.is_grad_enabled():
@@ -93,8 +99,8 @@ def _call_unfamiliar(name: str, tensors: Sequence[Any], attributes: tuple[Any, .
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in every):
         result = _with_derivative(name, None, tensors, attributes)
     else:
-        result = _OPERATORS[name].apply((*tensors,), attributes)
-    remember(_OPERATORS[name], tensors, attributes)
+        result = OPERATORS[name].apply((*tensors,), attributes)
+    remember(OPERATORS[name], tensors, attributes)
     return result
 
 
@@ -107,7 +113,7 @@ def _with_derivative(name: str, known: Familiar | None, tensors: Sequence[Any], 
 def _dispatched(name: str, tensors: Sequence[Any], attributes: tuple[Any, ...]) -> Any:
     """Through the dispatcher, which has arguments as Python shows them."""
     of_kind = {True: iter(tensors), False: iter(attributes)}
-    given = [(arg, next(of_kind[arg.is_tensor])) for arg in parameters_of(_OPERATORS[name].op)]
+    given = [(arg, next(of_kind[arg.is_tensor])) for arg in parameters_of(OPERATORS[name].op)]
     named = {arg.snake: value for arg, value in given if arg.keyword_only}
     inputs = [value for arg, value in given if not arg.keyword_only]
     return getattr(torch.ops.aclnn, name).default(*inputs, **named)
@@ -166,8 +172,8 @@ def _apply_of(function: type[Function]) -> Callable[..., Any]:
 def derive(name: str, keep: Keep, backward: Backward, results: slice | None = None) -> None:
     """Gives an operator its derivative on the short way, and of several results those. Autograd gets tensors one by
     one, those of lists too; for `keep` and `backward` see gradients.py."""
-    apply = _OPERATORS[name].apply
-    has_lists = any(arg.kind == "tensor_list" for arg in _OPERATORS[name].op.inputs)
+    apply = OPERATORS[name].apply
+    has_lists = any(arg.kind == "tensor_list" for arg in OPERATORS[name].op.inputs)
 
     class DirectCall(Function):
         @staticmethod

@@ -7,7 +7,7 @@ derivative of their own, and say so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -24,16 +24,77 @@ TRAIN = [arg.snake for arg in ops.find("lstm").inputs if not arg.is_tensor].inde
 Grad = Any  # a tensor, or None where nothing depends on that result
 
 
+class Derivative(NamedTuple):
+    """The gradient of an operator as one call of another: of the gradients of its results, then of what is kept."""
+
+    backward: str
+    kept: tuple[int, ...]  # by number: inputs, then results
+    attributes: Callable[[Any, Any, Any], tuple[Any, ...]]
+    """Those of the other, from attributes and tensors of this one, and which of these need a gradient."""
+    gradients: tuple[int, ...]  # by input: which result of the other is its gradient
+    learning: int = 1  # results that have a gradient
+
+
+def _of_elu(attributes: Any, tensors: Any, needs: Any) -> tuple[Any, ...]:
+    return *attributes, False
+
+
+def _of_convolution(attributes: Any, tensors: Any, needs: Any) -> tuple[Any, ...]:
+    *window, cube_math_type = attributes
+    return (*tensors[2].shape,) if needs[2] else None, *window, (*needs[:3],), cube_math_type
+
+
+def _of_conv_tbc(attributes: Any, tensors: Any, needs: Any) -> tuple[Any, ...]:
+    return (*attributes,)
+
+
+def _of_cell(attributes: Any, tensors: Any, needs: Any) -> tuple[Any, ...]:
+    return (tensors[3] is not None,)  # whether there are biases
+
+
+DERIVATIVES = {
+    "elu": Derivative("elu_backward", (0,), _of_elu, (0,)),
+    "convolution": Derivative("convolution_backward", (0, 1), _of_convolution, (0, 1, 2)),
+    "conv_tbc": Derivative("conv_tbc_backward", (0, 1, 2), _of_conv_tbc, (0, 1, 2)),
+    "thnn_fused_lstm_cell": Derivative("thnn_fused_lstm_cell_backward", (2, 6, 7), _of_cell, (0, 0, 1, 2, 2), 2),
+}
+
+
 def register_all() -> None:
-    _register("elu", _keep_for_elu, _elu)
+    for name, derivative in DERIVATIVES.items():
+        _register(name, *_ways(derivative))
     library.impl("elu_", _elu_in_place, "Autograd")
-    _register("convolution", _keep_for_convolution, _convolution)
-    _register("conv_tbc", _keep_for_conv_tbc, _conv_tbc)
-    _register("thnn_fused_lstm_cell", _keep_for_cell, _cell)
     _register("lstm", _keep_for_lstm, _lstm)
     for op in ops.all_ops():
         if op.name.endswith("Backward"):
             _register(op.python, lambda ctx, *rest, **more: None, _refusal(op))
+
+
+def _ways(derivative: Derivative) -> tuple[Callable[..., None], Callable[..., Any]]:
+    """What `_register` takes, of a derivative."""
+    attributes_of, kept, learning = derivative.attributes, derivative.kept, derivative.learning
+    first = len(kept) if kept == (*range(len(kept)),) else None  # what is kept, if it is the first inputs
+
+    def keep(ctx: Context, tensors: Any, attributes: Any, output: Any) -> None:
+        ctx.attributes = attributes_of(attributes, tensors, ctx.needs_input_grad)
+        if first is not None:
+            ctx.save_for_backward(*tensors[:first])
+            return
+        every = *tensors, *output
+        ctx.save_for_backward(*[every[i] for i in kept])
+        ctx.mark_non_differentiable(*output[learning:])
+        ctx.set_materialize_grads(False)  # a cell takes what is missing as it is
+
+    def backward(ctx: Context, *grads: Grad) -> Any:
+        return gradients_of(derivative, (*grads[:learning], *ctx.saved_tensors), ctx.attributes)
+
+    return keep, backward
+
+
+def gradients_of(derivative: Derivative, tensors: tuple[Any, ...], attributes: tuple[Any, ...]) -> list[Grad]:
+    """By input."""
+    found = direct.call(derivative.backward, tensors, attributes)
+    return [found[i] for i in derivative.gradients] if type(found) is tuple else [found]
 
 
 def _register(name: str, keep: Callable[..., None], backward: Callable[..., Any]) -> None:
@@ -47,13 +108,21 @@ def _register(name: str, keep: Callable[..., None], backward: Callable[..., Any]
     def run(ctx: Context, *grads: Any) -> Any:
         if settings.context() is ctx.context:
             return backward(ctx, *grads)
-        product, engine = settings.current_product, settings.current_engine
-        with settings.product(ctx.context.product or product()), settings.engine(ctx.context.engine or engine()):
-            return backward(ctx, *grads)
+        return under(ctx.context, backward, ctx, *grads)
 
     _register_with_dispatcher(ops.find(name), setup, run)
     if not name.endswith("_backward"):
         direct.derive(name, setup, run, slice(3) if name == "lstm" else None)
+
+
+def under(context: settings.Context, compute: Callable[..., Any], *given: Any) -> Any:
+    """Computes for the product and on the engine of a context that may have been left."""
+    now = settings.context()
+    if now.product is context.product and now.engine == context.engine:
+        return compute(*given)
+    product, engine = settings.current_product, settings.current_engine
+    with settings.product(context.product or product()), settings.engine(context.engine or engine()):
+        return compute(*given)
 
 
 def _register_with_dispatcher(op: Op, setup: Callable[..., None], run: Callable[..., Any]) -> None:
@@ -97,16 +166,6 @@ def _refusal(op: Op) -> Callable[..., Any]:
     return refuse
 
 
-def _keep_for_elu(ctx: Context, tensors: Any, attributes: Any, output: torch.Tensor) -> None:
-    ctx.scalars = attributes
-    ctx.save_for_backward(*tensors)
-
-
-def _elu(ctx: Context, grad: torch.Tensor) -> tuple[Grad, ...]:
-    (input,) = ctx.saved_tensors
-    return (direct.call("elu_backward", (grad, input), (*ctx.scalars, False)),)
-
-
 def _elu_in_place(input: torch.Tensor, *scalars: float) -> None:
     """The gradient needs the old input, so with autograd "in place" is a copy back."""
     if torch.is_grad_enabled() and input.requires_grad:
@@ -114,48 +173,6 @@ def _elu_in_place(input: torch.Tensor, *scalars: float) -> None:
     else:
         with torch._C._AutoDispatchBelowAutograd():
             torch.ops.aclnn.elu_.default(input, *scalars)
-
-
-def _keep_for_convolution(ctx: Context, tensors: Any, attributes: Any, output: torch.Tensor) -> None:
-    input, weight, bias = tensors
-    ctx.attributes = attributes
-    ctx.bias_sizes, ctx.bias_dtype = (None, None) if bias is None else ((*bias.shape,), bias.dtype)
-    ctx.save_for_backward(input, weight)
-
-
-def _convolution(ctx: Context, grad: torch.Tensor) -> tuple[Grad, ...]:
-    tensors, mask = (grad, *ctx.saved_tensors), (*ctx.needs_input_grad[:3],)
-    *window, cube_math_type = ctx.attributes
-    attributes = (ctx.bias_sizes if mask[2] else None, *window, mask, cube_math_type)
-    grad_input, grad_weight, grad_bias = direct.call("convolution_backward", tensors, attributes)
-    if grad_bias is not None and grad_bias.dtype is not ctx.bias_dtype:
-        grad_bias = grad_bias.to(ctx.bias_dtype)
-    return grad_input, grad_weight, grad_bias
-
-
-def _keep_for_conv_tbc(ctx: Context, tensors: Any, attributes: Any, output: torch.Tensor) -> None:
-    ctx.attributes = attributes
-    ctx.save_for_backward(*tensors)
-
-
-def _conv_tbc(ctx: Context, grad: torch.Tensor) -> tuple[Grad, ...]:
-    found: tuple[Grad, ...] = direct.call("conv_tbc_backward", (grad, *ctx.saved_tensors), ctx.attributes)
-    return found
-
-
-def _keep_for_cell(ctx: Context, tensors: Any, attributes: Any, output: tuple[torch.Tensor, ...]) -> None:
-    _, _, cx, input_bias, _ = tensors
-    _, cy, storage = output
-    ctx.has_bias = input_bias is not None
-    ctx.save_for_backward(cx, cy, storage)
-    ctx.mark_non_differentiable(storage)
-    ctx.set_materialize_grads(False)
-
-
-def _cell(ctx: Context, grad_hy: Grad, grad_cy: Grad, of_storage: None) -> tuple[Grad, ...]:
-    tensors = (grad_hy, grad_cy, *ctx.saved_tensors)
-    grad_gates, grad_cx, grad_bias = direct.call("thnn_fused_lstm_cell_backward", tensors, (ctx.has_bias,))
-    return grad_gates, grad_gates, grad_cx, grad_bias, grad_bias
 
 
 def _keep_for_lstm(ctx: Context, tensors: Any, attributes: Any, output: Any) -> None:
