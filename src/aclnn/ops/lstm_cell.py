@@ -258,13 +258,13 @@ def cell_state_totals(a: Array, a_total: Array, c_prev: Array, c_prev_total: Arr
     a_i, a_f, a_g, a_o = np.split(nearest_zero(a, a_total), 4, axis=-1)
     t_i, t_f, t_g, t_o = np.split(a_total, 4, axis=-1)
     t_i, t_f, t_o = (
-        passed_on(_sigmoid_slope(near), total) + gate + _VANISHED
+        passed_on(sigmoid_slope(near), total) + gate + _VANISHED
         for near, total, gate in ((a_i, t_i, i), (a_f, t_f, f), (a_o, t_o, o))
     )
-    t_g = passed_on(_tanh_slope(a_g), t_g) + np.abs(g)
+    t_g = passed_on(tanh_slope(a_g), t_g) + np.abs(g)
     t_c = t_f * np.abs(c_prev) + f * c_prev_total + t_i * np.abs(g) + i * t_g
     t_c = t_c + beyond_range(Size.computed(f, t_f), Size.computed(c_prev, c_prev_total))
-    t_tanh = passed_on(_tanh_slope(nearest_zero(c, t_c)), t_c) + np.abs(tanh_c)
+    t_tanh = passed_on(tanh_slope(nearest_zero(c, t_c)), t_c) + np.abs(tanh_c)
     t_h = t_o * np.abs(tanh_c) + o * t_tanh + TINIEST
     return {"i": t_i, "f": t_f, "g": t_g, "o": t_o, "c": t_c, "tanhc": t_tanh, "h": t_h}
 
@@ -273,11 +273,11 @@ _VANISHED = 2.0**-104
 """1 / (1 + exp(−a)) is 0 in float32 below a = −88.7, where exp overflows and the sigmoid is still u times this."""
 
 
-def _sigmoid_slope(a: Array) -> Array:
+def sigmoid_slope(a: Array) -> Array:
     return sigmoid(a) * sigmoid(-a)
 
 
-def _tanh_slope(a: Array) -> Array:
+def tanh_slope(a: Array) -> Array:
     return np.asarray(1 - np.tanh(a) ** 2)
 
 

@@ -10,7 +10,7 @@ its input is not read, output and the lists are 0, and its state passes unchange
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ from aclnn.ops.lstm import (
     sequences,
 )
 from aclnn.ops.lstm_cell import cell_state_totals, cell_states
+from aclnn.ops.lstm_time_loop import States, TimeLoop
 
 HIDDEN_SIZE = ElementDim("params", 1, -1)  # w_hh is [4H, H]
 STATE = (LAYERS, BATCH, HIDDEN_SIZE)
@@ -147,89 +148,54 @@ lstm = Op(
     ),
 )
 
-Lists = dict[str, Array]
-"""The states of one layer and direction by name, [T, B, H] each; and the gates before activation, "a"."""
-
 
 def lstm_reference(**given: Any) -> tuple[Any, ...]:
-    return _ForwardLoop(**given).results()
+    return _Forward(**given).results()
 
 
 def lstm_terms(**given: Any) -> tuple[Any, ...]:
-    return _ForwardLoop(**given).terms()
+    return _Forward(**given).terms()
 
 
-class _ForwardLoop:
-    """The arguments of a call, time-major and in float64, and the loop through them.
-
-    Where a sequence takes no part, 0 stands for its input. Index k is layer·directions + direction; h[k] and c[k] are
-    the state that the loop has reached.
-    """
+class _Forward(TimeLoop):
+    """The results of a call; h[k] and c[k] are the state that the loop has reached."""
 
     def __init__(self, **given: Any):
-        self.directions, self.batch_first = 1 + given["bidirectional"], given["batch_first"]
-        x = self.batch_as_told(given["input"].astype(np.float64))
-        steps, batch, _ = x.shape
-        counts = np.full(steps, batch) if given["batch_sizes"] is None else given["batch_sizes"]
-        self.active = np.arange(batch)[:, None] < counts[:, None, None]
-        self.x = np.where(self.active, x, 0)
-        params = [p.astype(np.float64) for p in given["params"]]
-        layers = given["num_layers"] * self.directions
-        each = len(params) // layers
-        self.params = [params[k * each : (k + 1) * each] for k in range(layers)]
-        nothing = np.zeros((layers, batch, params[1].shape[1]))
+        self.batch_first, self.train = given["batch_first"], given["train"]
+        x, params = self.batch_as_told(given["input"]), given["params"]
+        super().__init__(x.shape[:2], given["batch_sizes"], params, given["num_layers"], 1 + given["bidirectional"])
+        self.x = self.read(x)
+        nothing = np.zeros((len(self.params), x.shape[1], params[1].shape[1]))
         self.hx = [nothing, nothing] if given["hx"] is None else [s.astype(np.float64) for s in given["hx"]]
         self.h, self.c = (state.copy() for state in self.hx)
-        self.train = given["train"]
 
     def batch_as_told(self, array: Array) -> Array:
         return array.swapaxes(0, 1) if self.batch_first else array
 
     def results(self) -> tuple[Any, ...]:
-        saved = self.states()
-        lists = ([of_direction[name] for of_direction in saved] if self.train else None for name in SAVED)
-        return self.batch_as_told(self.top(saved)), self.h, self.c, *lists
+        saved, output = self.upwards(self.x, self.one_direction)
+        lists = ([states[name] for states in saved] if self.train else None for name in SAVED)
+        return self.batch_as_told(output), self.h, self.c, *lists
 
-    def states(self) -> list[Lists]:
-        """What every layer and direction goes through; h and c become the last states."""
-        x, saved = self.x, list[Lists]()
-        for k in range(len(self.params)):
-            if k and k % self.directions == 0:
-                x = self.top(saved)
-            saved.append(self.one_direction(k, x))
-        return saved
-
-    def top(self, saved: list[Lists]) -> Array:
-        """The hidden states of the last layer so far, its directions side by side."""
-        return np.concatenate([of_direction["h"] for of_direction in saved[-self.directions :]], axis=-1)
-
-    def steps(self, k: int) -> Iterable[int]:
-        forwards = range(len(self.x))
-        return reversed(forwards) if k % self.directions else forwards
-
-    def one_direction(self, k: int, x: Array) -> Lists:
+    def one_direction(self, k: int, x: Array) -> States:
+        """The states of every step, and "a", the gates before activation."""
         w_ih, w_hh, *biases = self.params[k]
         a = x @ w_ih.T + sum(biases)
+
+        def cell(t: int, h: Array, c: Array) -> States:
+            before = a[t] + h @ w_hh.T
+            (i, f, g, o), new, tanhc = cell_states(before, c)
+            return {"i": i, "g": g, "f": f, "o": o, "h": o * tanhc, "c": new, "tanhc": tanhc, "a": before}
+
         kept = {name: np.zeros((*x.shape[:2], w_hh.shape[1])) for name in SAVED} | {"a": np.zeros(a.shape)}
-        for t in self.steps(k):
-            before = a[t] + self.h[k] @ w_hh.T
-            (i, f, g, o), c, tanhc = cell_states(before, self.c[k])
-            now = dict(zip((*SAVED, "a"), (i, g, f, o, o * tanhc, c, tanhc, before), strict=True))
-            for name, value in now.items():
-                kept[name][t] = np.where(self.active[t], value, 0)
-            self.h[k] = np.where(self.active[t], now["h"], self.h[k])
-            self.c[k] = np.where(self.active[t], c, self.c[k])
+        self.h[k], self.c[k] = self.along(k, cell, kept, self.h[k], self.c[k])
         return kept
 
     def terms(self) -> tuple[Any, ...]:
         """Every step adds up x·w_ih and h·w_hh behind all steps and layers before it."""
-        saved, totals = self.states(), list[Lists]()
-        x = np.abs(self.x)
-        h, c = (np.abs(state) for state in self.hx)
-        for k, states in enumerate(saved):
-            if k and k % self.directions == 0:
-                x = self.top(totals)
-            totals.append(self.totals_of_one_direction(k, x, states, h[k], c[k]))
+        saved, _ = self.upwards(self.x, self.one_direction)
+        self.h, self.c = (np.abs(state) for state in self.hx)
+        totals, output = self.upwards(np.abs(self.x), lambda k, x: self.totals_of_one_direction(k, x, saved[k]))
         longest = max(w_ih.shape[1] + w_hh.shape[1] for w_ih, w_hh, *_ in self.params)
 
         def chained(total: Array, k: int) -> Terms:
@@ -237,19 +203,18 @@ class _ForwardLoop:
 
         last = len(saved) - 1
         lists = ([chained(t[name], k) for k, t in enumerate(totals)] for name in SAVED)
-        return chained(self.batch_as_told(self.top(totals)), last), chained(h, last), chained(c, last), *lists
+        return chained(self.batch_as_told(output), last), chained(self.h, last), chained(self.c, last), *lists
 
-    def totals_of_one_direction(self, k: int, x: Array, states: Lists, h: Array, c: Array) -> Lists:
-        """Σ|terms| behind the states of one direction; h and c, those of the initial state, become the last ones."""
+    def totals_of_one_direction(self, k: int, x: Array, states: States) -> States:
+        """Σ|terms| behind the states of one direction."""
         w_ih, w_hh, *biases = map(np.abs, self.params[k])
-        a = x @ w_ih.T + sum(biases)
-        kept, c_prev = {name: np.zeros_like(states[name]) for name in SAVED}, self.hx[1][k]
-        for t in self.steps(k):
-            now = cell_state_totals(states["a"][t], finite_or_unknown(a[t] + h @ w_hh.T), c_prev, c)
-            for name in SAVED:
-                kept[name][t] = np.where(self.active[t], now[name], 0)
-            h[...], c[...] = (np.where(self.active[t], now[n], old) for n, old in (("h", h), ("c", c)))
-            c_prev = np.where(self.active[t], states["c"][t], c_prev)
+        a, c_prev = x @ w_ih.T + sum(biases), self.before(k, states["c"], self.hx[1][k])
+
+        def cell(t: int, h: Array, c: Array) -> States:
+            return cell_state_totals(states["a"][t], finite_or_unknown(a[t] + h @ w_hh.T), c_prev[t], c)
+
+        kept = {name: np.zeros_like(states[name]) for name in SAVED}
+        self.h[k], self.c[k] = self.along(k, cell, kept, self.h[k], self.c[k])
         return kept
 
 
