@@ -14,7 +14,7 @@ Backward  gradInput[n, i] = Σ W[q]ᵀ · gradOutput[n, u]              over the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -254,15 +254,20 @@ def convolution_backward_case(
 
 
 def convolution_backward_cases() -> Iterator[Case]:
-    yield from _attributes()
-    yield from _dtypes_and_masks()
+    yield from shared_cases(convolution_backward_case)
+    yield from _mixed_dtypes_and_masks()
     yield from _views()
-    yield from _empty_tensors()
-    yield from beyond_the_limits(convolution_backward_case)
 
 
-def _attributes() -> Iterator[Case]:
-    make = convolution_backward_case
+def shared_cases(make: Callable[..., Case]) -> Iterator[Case]:
+    """What both directions are tried on; `make` makes the cases of one of them."""
+    yield from _attributes(make)
+    yield from _dtypes(make)
+    yield from _empty_tensors(make)
+    yield from beyond_the_limits(make)
+
+
+def _attributes(make: Callable[..., Case]) -> Iterator[Case]:
     for nd in (1, 2, 3):
         yield make(nd, size=5, padding=1)
         yield make(nd, size=6, padding=1, groups=2, stride=2, dilation=2)
@@ -278,8 +283,7 @@ def _attributes() -> Iterator[Case]:
         yield make(padding=(0, 1, 2, 1), stride=2, transposed=transposed).but("up, down, left, right")
 
 
-def _dtypes_and_masks() -> Iterator[Case]:
-    make = convolution_backward_case
+def _dtypes(make: Callable[..., Case]) -> Iterator[Case]:
     for dtype in (FLOAT16, BFLOAT16):
         yield make(size=5, padding=1, dtype=dtype)
         yield make(1, size=4, stride=2, output_padding=1, transposed=True, dtype=dtype)
@@ -288,7 +292,10 @@ def _dtypes_and_masks() -> Iterator[Case]:
         yield make(size=5, cube_math_type=cube_math_type)
         yield make(size=3, cube_math_type=cube_math_type, transposed=True, dtype=FLOAT16)
     yield make(size=5, cube_math_type=1, dtype=BFLOAT16)
-    plain = make(size=5)
+
+
+def _mixed_dtypes_and_masks() -> Iterator[Case]:
+    plain = convolution_backward_case(size=5)
 
     def tagged(dtype: DType, *names: str) -> dict[str, Any]:
         return {n: plain.values[n]._replace(dtype=dtype) for n in names}
@@ -316,8 +323,7 @@ def _views() -> Iterator[Case]:
     yield plain.seen("reversed gradBias", gradBias=((-2,), 11, None))
 
 
-def _empty_tensors() -> Iterator[Case]:
-    make = convolution_backward_case
+def _empty_tensors(make: Callable[..., Case]) -> Iterator[Case]:
     for transposed in (False, True):
         yield make(batch=0, size=4, transposed=transposed).but("no batch")
         yield make(1, batch=0, size=3, kernel=0, transposed=transposed).but("no batch, no kernel")

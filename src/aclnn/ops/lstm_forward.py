@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.base.device import CPU, DEFAULT, Device
-from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
+from aclnn.base.device import DEFAULT, Device
+from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.ranges import finite_or_unknown
-from aclnn.base.tensor import TensorSpec
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Above, Attr, Const, Dim, ElementDim, Formula
@@ -48,6 +47,8 @@ from aclnn.ops.lstm import (
     parameters,
     rows_of,
     sequences,
+    shared_cases,
+    view,
 )
 from aclnn.ops.lstm_cell import cell_state_totals, cell_states
 from aclnn.ops.lstm_time_loop import States, TimeLoop
@@ -249,32 +250,16 @@ def lstm_case(
 
 
 def lstm_cases() -> Iterator[Case]:
-    make = lstm_case
-    full = make(2, 2, 3, 2, lengths=(2, 1))
+    full = lstm_case(2, 2, 3, 2, lengths=(2, 1))
     yield full
-    yield make(3, 2, 4, 3, layers=2, bidirectional=True)
-    yield make(3, 2, 4, 3, layers=2, bidirectional=True, has_bias=False, batch_first=True, dtype=FLOAT16)
-    yield make(4, 3, 2, 3, layers=3, batch_first=True, dropout=0.5, train=False)
-    yield make(2, 1, 1, 1, dropout=1.0, has_hx=False)
     yield full.but("lists given but not asked for", train=False)
-    for dtype in (BFLOAT16, FLOAT64, FLOAT16):
-        yield make(3, 2, 2, 3, layers=2, bidirectional=True, has_hx=False, dtype=dtype, device=CPU)
-    for lengths in ((4, 4, 2, 1), (3, 1, 0, 0), (0, 0, 0, 0)):
-        yield make(4, 4, 3, 2, 2, True, lengths=lengths)
-        yield make(4, 4, 3, 2, 1, batch_first=True, lengths=lengths, dtype=FLOAT16)
-    for steps, batch, input_size, hidden_size in ((0, 2, 3, 2), (2, 0, 3, 2), (2, 2, 0, 2), (2, 2, 3, 0), (0, 2, 3, 0)):
-        yield make(steps, batch, input_size, hidden_size, layers=2, bidirectional=True)
-    yield from _strided_cases(make(3, 2, 4, 2))
-
-
-def _strided_cases(plain: Case) -> Iterator[Case]:
-    def view(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, storage: int) -> TensorSpec:
-        return TensorSpec(FLOAT32, shape, strides, offset, Format.ND, storage)
-
+    yield from shared_cases(lstm_case)
+    for bidirectional in (False, True):
+        yield lstm_case(3, 2, 2, 3, layers=2, bidirectional=bidirectional, has_hx=False)
+    plain = lstm_case(3, 2, 4, 2)
     _, *rest = plain.values["params"]
-    yield plain.but(
-        "reversed input of format NCL", input=view((3, 2, 4), (-8, 4, -1), 19, 24)._replace(format=Format.NCL)
-    )
+    backwards = view((3, 2, 4), (-8, 4, -1), 19, 24)
+    yield plain.but("reversed input of format NCL", input=backwards._replace(format=Format.NCL))
     yield plain.but("transposed w_ih", params=(view((8, 4), (1, 8), 0, 32), *rest))
     yield plain.but("broadcast h0", hx=(view((1, 2, 2), (9, 0, 0), 1, 2), plain.values["hx"][1]))
     yield plain.seen("transposed output", output=((2, 1, 7), 5, 40))
