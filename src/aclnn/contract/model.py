@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -132,40 +132,19 @@ class Arg:
             yield ShapeIs(arg=self.name, shape=self.shape)
 
 
-def tensor_in(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="tensor", **given)
+def _maker(kind: str, **always: bool) -> Callable[..., Arg]:
+    """What makes arguments of one kind, by name."""
+    return lambda name, **given: Arg(name=name, kind=kind, **always, **given)
 
 
-def tensor_out(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="tensor", out=True, **given)
-
-
-def tensor_updated(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="tensor", out=True, updated=True, **given)
-
-
-def tensor_list(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="tensor_list", **given)
-
-
-def scalar(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="scalar", **given)
-
-
-def flag(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="bool", **given)
+tensor_in, tensor_out = _maker("tensor"), _maker("tensor", out=True)
+tensor_updated, tensor_list = _maker("tensor", out=True, updated=True), _maker("tensor_list")
+scalar, flag = _maker("scalar"), _maker("bool")
+int_array, bool_array = _maker("int_array"), _maker("bool_array")
 
 
 def number(name: str, kind: str, **given: Any) -> Arg:
     return Arg(name=name, kind=kind, **given)
-
-
-def int_array(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="int_array", **given)
-
-
-def bool_array(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="bool_array", **given)
 
 
 @dataclass(frozen=True, eq=False)

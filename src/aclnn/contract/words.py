@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from aclnn.contract.rules import (
     SameShape,
     ShapeIs,
 )
+from aclnn.contract.rules.pair import Pair
 
 Rules = tuple[Rule, ...]
 
@@ -38,20 +39,13 @@ def all_or_none(*names: str) -> Rules:
     return tuple(NotNull(arg=name, stage=Stage.NEEDED, conditions=(Given(other),)) for name, other in pairs)
 
 
-def same_dtype(first: str, *others: str) -> Rules:
-    return tuple(SameDtype(first=other, second=first) for other in others)
+def _alike(kind: type[Pair]) -> Callable[..., Rules]:
+    """Arguments that are like the first one."""
+    return lambda first, *others: tuple(kind(first=other, second=first) for other in others)
 
 
-def same_rank(first: str, *others: str) -> Rules:
-    return tuple(SameRank(first=other, second=first) for other in others)
-
-
-def same_format(first: str, *others: str) -> Rules:
-    return tuple(SameFormat(first=other, second=first) for other in others)
-
-
-def same_shape(first: str, *others: str) -> Rules:
-    return tuple(SameShape(first=other, second=first) for other in others)
+same_dtype, same_rank = _alike(SameDtype), _alike(SameRank)
+same_format, same_shape = _alike(SameFormat), _alike(SameShape)
 
 
 def between(what: Expr | str, low: Any = None, high: Any = None, stage: Stage = Stage.ATTRIBUTE) -> Rules:

@@ -65,14 +65,15 @@ def parameter_shapes(call: Call, hidden_size: Expr = HIDDEN_SIZE) -> tuple[tuple
     return tuple(shapes)
 
 
-PARAMETER_SHAPES = Formula(
-    parameter_shapes,
-    reads=("input", "hx", "hasBias", "numLayers", "bidirectional"),
-    en="layer by layer w_ih [4H, I], w_hh [4H, H] and with bias b_ih [4H], b_hh [4H], then the same of the reverse "
-    "direction; H is hx[0].shape[2], I is input.shape[2] and above the first layer H × directions",
-    zh="逐层依次为w_ih [4H, I]、w_hh [4H, H]，有偏置时还有b_ih [4H]、b_hh [4H]，然后是反向的同样各项；"
-    "H为hx[0].shape[2]，I为input.shape[2]，第一层以上为H × 方向数",
-)
+def shapes_of_parameters(hidden_size: ElementDim) -> Formula:
+    return Formula(
+        lambda call: parameter_shapes(call, hidden_size),
+        reads=("input", hidden_size.name, "hasBias", "numLayers", "bidirectional"),
+        en="layer by layer w_ih [4H, I], w_hh [4H, H] and with bias b_ih [4H], b_hh [4H], then the same of the reverse "
+        f"direction; H is {hidden_size.text('en')}, I is input.shape[2] and above the first layer H × directions",
+        zh="逐层依次为w_ih [4H, I]、w_hh [4H, H]，有偏置时还有b_ih [4H]、b_hh [4H]，然后是反向的同样各项；"
+        f"H为{hidden_size.text('zh')}，I为input.shape[2]，第一层以上为H × 方向数",
+    )
 
 
 def _tensor(name: str, **given: Any) -> Arg:
@@ -169,7 +170,7 @@ lstm_backward = Op(
     args=(
         sequences("batchSizesOptional"),
         initial_state(STATE),
-        parameters(PARAMETER_SHAPES),
+        parameters(shapes_of_parameters(HIDDEN_SIZE)),
         _tensor(
             "dy",
             shape=(Dim("input", 0), Dim("input", 1), DIRECTIONS * HIDDEN_SIZE),

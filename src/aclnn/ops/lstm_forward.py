@@ -22,7 +22,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.ranges import finite_or_unknown
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
-from aclnn.contract.expr import Above, Attr, Const, Dim, ElementDim, Formula
+from aclnn.contract.expr import Above, Attr, Const, Dim, ElementDim
 from aclnn.contract.model import Arg, Op, flag, number, tensor_list, tensor_out
 from aclnn.contract.rows import ALSO
 from aclnn.contract.rule import Stage
@@ -43,10 +43,10 @@ from aclnn.ops.lstm import (
     batch_sizes,
     initial_state,
     lstm_backward_case,
-    parameter_shapes,
     parameters,
     rows_of,
     sequences,
+    shapes_of_parameters,
     shared_cases,
     view,
 )
@@ -55,15 +55,6 @@ from aclnn.ops.lstm_time_loop import States, TimeLoop
 
 HIDDEN_SIZE = ElementDim("params", 1, -1)  # w_hh is [4H, H]
 STATE = (LAYERS, BATCH, HIDDEN_SIZE)
-
-PARAMETER_SHAPES = Formula(
-    lambda call: parameter_shapes(call, HIDDEN_SIZE),
-    reads=("input", "params", "hasBias", "numLayers", "bidirectional"),
-    en="layer by layer w_ih [4H, I], w_hh [4H, H] and with bias b_ih [4H], b_hh [4H], then the same of the reverse "
-    "direction; H is params[1].shape[1], I is input.shape[2] and above the first layer H × directions",
-    zh="逐层依次为w_ih [4H, I]、w_hh [4H, H]，有偏置时还有b_ih [4H]、b_hh [4H]，然后是反向的同样各项；"
-    "H为params[1].shape[1]，I为input.shape[2]，第一层以上为H × 方向数",
-)
 
 
 def _output(name: str, **given: Any) -> Arg:
@@ -97,7 +88,7 @@ lstm = Op(
     zh="对整个序列计算LSTM，并保存反向所需的中间结果。",
     args=(
         sequences("batchSizes"),
-        parameters(PARAMETER_SHAPES, count=PARAMETERS),
+        parameters(shapes_of_parameters(HIDDEN_SIZE), count=PARAMETERS),
         initial_state(STATE, "; null is zeros.", "；为空时按0计算。", optional=True, default=None, count=Const(2)),
         batch_sizes("batchSizes"),
         HAS_BIAS,

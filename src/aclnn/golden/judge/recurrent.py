@@ -98,7 +98,7 @@ _SLOPES = (sigmoid_slope, sigmoid_slope, tanh_slope, sigmoid_slope)  # of the ga
 
 def _nearest_zero(value: Array, error: Array) -> Array:
     """Where a slope may be steepest."""
-    return np.maximum(np.abs(value) - error, 0)
+    return np.asarray(np.maximum(np.abs(value) - error, 0))
 
 
 class Lstm(TimeLoop):
