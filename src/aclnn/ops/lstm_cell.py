@@ -12,7 +12,7 @@ The biases are both there or both absent. A null gradient enters the formulas as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -183,15 +183,10 @@ def thnn_fused_lstm_cell_backward_cases() -> Iterator[Case]:
     make = thnn_fused_lstm_cell_backward_case
     plain = make()
     yield plain
-    yield make(5, 3, dtype=FLOAT16)
+    yield from _shared_cases(make)
     yield make(300, 2, dtype=FLOAT16)
-    for dtype in (FLOAT32, BFLOAT16, FLOAT64):
-        yield make(4, 5, dtype=dtype, device=CPU)
     for has_grad_hy, has_grad_cy in ((False, True), (True, False), (False, False)):
         yield make(2, 3, True, has_grad_hy, has_grad_cy)
-    for batch, hidden_size in ((0, 3), (3, 0), (0, 0), (1, 1)):
-        yield make(batch, hidden_size)
-    yield make(has_bias=False)
     yield plain.but("gradBiasOut given but not asked for", hasBias=False)
     yield plain.but("gradBiasOut of any kind when not asked for", hasBias=False, gradBiasOut=dense(FLOAT64, (2, 2)))
     yield plain.seen("broadcast gradHyOptional", gradHyOptional=((0, 1), 2, 9))
@@ -200,6 +195,16 @@ def thnn_fused_lstm_cell_backward_cases() -> Iterator[Case]:
     yield plain.seen("transposed gradGatesOut", gradGatesOut=((1, 4), 1, 70))
     yield plain.seen("reversed gradBiasOut", gradBiasOut=((-2,), 31, 40))
     yield plain.seen("spread gradCxOut", gradCxOut=((10, 2), 3, 40))
+
+
+def _shared_cases(make: Callable[..., Case]) -> Iterator[Case]:
+    """What both directions are tried on; `make` makes the cases of one of them."""
+    yield make(5, 3, dtype=FLOAT16)
+    yield make(has_bias=False)
+    for dtype in (FLOAT32, BFLOAT16, FLOAT64):
+        yield make(4, 5, dtype=dtype, device=CPU)
+    for batch, hidden_size in ((0, 3), (3, 0), (0, 0), (1, 1)):
+        yield make(batch, hidden_size)
 
 
 def _bias(name: str, python: str, **given: Any) -> Arg:
@@ -310,15 +315,9 @@ def thnn_fused_lstm_cell_case(
 
 
 def thnn_fused_lstm_cell_cases() -> Iterator[Case]:
-    make = thnn_fused_lstm_cell_case
-    plain = make()
+    plain = thnn_fused_lstm_cell_case()
     yield plain
-    yield make(5, 3, dtype=FLOAT16)
-    yield make(has_bias=False)
-    for dtype in (FLOAT32, BFLOAT16, FLOAT64):
-        yield make(4, 5, dtype=dtype, device=CPU)
-    for batch, hidden_size in ((0, 3), (3, 0), (0, 0), (1, 1)):
-        yield make(batch, hidden_size)
+    yield from _shared_cases(thnn_fused_lstm_cell_case)
     yield plain.seen("broadcast inputGates", inputGates=((0, 1), 2, 20))
     yield plain.seen("reversed hiddenGates", hiddenGates=((-16, -1), 47, 48))
     yield plain.seen("transposed cx", cx=((1, 3), 0, 12))

@@ -106,7 +106,7 @@ class Measured:
             index = tuple(int(i) + s.start for i, s in zip(inside, block.where, strict=True))
             self.worst = block.pair.element(index, top)
         if top > 0:
-            self._take_strips(ratio, block.where)
+            self._take_strips(self.strips, np.maximum, ratio, block.where)
         if top > 1:
             self._take_misses(block, ratio, boxes)
 
@@ -141,26 +141,21 @@ class Measured:
             self.ulps[bin_] += left - beyond
             left = beyond
 
-    def _take_strips(self, ratio: Array, where: Box) -> None:
-        for axis in reversed(range(ratio.ndim)):  # the last axis first, so that the others see less
-            others = tuple(k for k in range(ratio.ndim) if k != axis)
-            profile = ratio.max(axis=others).reshape(-1)
-            bins = (where[axis].start + np.arange(profile.size)) // self.width(axis)
-            np.maximum.at(self.strips[axis], bins, profile)
-            ratio = ratio.max(axis=axis, keepdims=True)
-
     def _take_misses(self, block: Block, ratio: Array, boxes: Sequence[Box]) -> None:
         missed = ratio > 1
         self.misses += int(np.count_nonzero(missed))
         for i, box in enumerate(boxes):
             self.boxes[i] += np.count_nonzero(missed[_within(box, block.where)])
-        counts = missed
-        for axis in reversed(range(ratio.ndim)):
-            others = tuple(k for k in range(ratio.ndim) if k != axis)
-            bins = (block.where[axis].start + np.arange(ratio.shape[axis])) // self.width(axis)
-            np.add.at(self.miss_strips[axis], bins, counts.sum(axis=others, dtype=np.int64).reshape(-1))
-            counts = counts.sum(axis=axis, keepdims=True, dtype=np.int64)
+        self._take_strips(self.miss_strips, np.add, missed.astype(np.int64), block.where)
         self.worst_misses.take(ratio, missed, block.where, self.shape)
+
+    def _take_strips(self, strips: list[Array], join: np.ufunc, values: Array, where: Box) -> None:
+        for axis in reversed(range(values.ndim)):  # the last axis first, so that the others see less
+            others = tuple(k for k in range(values.ndim) if k != axis)
+            profile = join.reduce(values, axis=others).reshape(-1)
+            bins = (where[axis].start + np.arange(profile.size)) // self.width(axis)
+            join.at(strips[axis], bins, profile)
+            values = join.reduce(values, axis=axis, keepdims=True)
 
 
 @dataclass
