@@ -132,7 +132,7 @@ class Arg:
             yield ShapeIs(arg=self.name, shape=self.shape)
 
 
-def _maker(kind: str, **always: bool) -> Callable[..., Arg]:
+def _maker(kind: str, **always: Any) -> Callable[..., Arg]:
     """What makes arguments of one kind, by name."""
     return lambda name, **given: Arg(name=name, kind=kind, **always, **given)
 

@@ -88,7 +88,7 @@ class Judge:
             reading, right = self.reading(unit.call)
             prepared = lstm.forward(reading)
             if not right and prepared.doubt is not None and "dropout" not in attributes:
-                self._refuse_doubt(unit, prepared)
+                self._refuse_doubt(prepared)
             return prepared
         if unit.direction == PARAMETERS:
             return shared.parameters_of_lstm(unit, [self._right_reading(call) for call in unit.siblings])
@@ -129,7 +129,7 @@ class Judge:
             )
         return reading
 
-    def _refuse_doubt(self, unit: Unit, prepared: PreparedCall) -> None:
+    def _refuse_doubt(self, prepared: PreparedCall) -> None:
         """The first layer is before any dropout: if that is right, dropout explains the rest."""
         behind = prepared.behind
         assert isinstance(behind, Recurrence)
