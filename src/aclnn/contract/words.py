@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from aclnn.contract.expr import Attr, Expr, Given, lift
-from aclnn.contract.rule import Range, Rule, Stage
+from aclnn.contract.rule import Pair, Range, Rule, Stage
 from aclnn.contract.rules import (
     Between,
     EachBelow,
@@ -22,7 +22,6 @@ from aclnn.contract.rules import (
     SameShape,
     ShapeIs,
 )
-from aclnn.contract.rules.pair import Pair
 
 Rules = tuple[Rule, ...]
 
