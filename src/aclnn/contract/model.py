@@ -158,7 +158,6 @@ class Op:
     args: tuple[Arg, ...]
     rules: tuple[Any, ...] = ()
     advice: tuple[Advice, ...] = ()  # what the maker of a valid call should know: a warning, never a refusal
-    pairs_with: str | None = None
     header: str = ""  # aclnnop/aclnn_<header>.h
     in_place: bool = False  # an output may be the same view as an input
     rows: Rows | None = None  # which tensors may also come as rows

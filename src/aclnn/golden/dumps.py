@@ -81,8 +81,10 @@ class Judge:
 
     def _prepared(self, unit: Unit) -> PreparedCall:
         attributes = dict(self.said_of(unit.call))
+        if unit.call.kind.lower().endswith("elu"):
+            return elu.prepared(unit, attributes)
         if not unit.call.kind.startswith("LSTM"):
-            make = elu.prepared if unit.call.kind.lower().endswith("elu") else convolution.prepared
+            make = shared.parameters_of_convolution if unit.direction == PARAMETERS else convolution.prepared
             return make(unit, attributes)
         if unit.direction == FORWARD:
             reading, right = self.reading(unit.call)

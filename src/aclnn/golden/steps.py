@@ -53,7 +53,7 @@ def compare_dumps(
         other = None if also is None else _other(also, folder, path)
         found = list(_judgements(folder, other, asked, replace(work, told=_share(work.told, n, len(folders)))))
         found.sort(key=lambda judgement: judgement.reports[0].order)
-        note_contents(Dump(folder, "", "", {}), found, whole=work.shard == WHOLE)
+        note_contents(Dump(folder, {}), found, whole=work.shard == WHOLE)
         for judgement in found:
             for report in judgement.reports:
                 report.case, report.order = f"{prefix}{report.case}", report.order + n * ORDERS

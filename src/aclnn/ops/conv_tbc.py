@@ -59,7 +59,6 @@ conv_tbc_backward = Op(
     "aclnnConvTbcBackward",
     family="ConvTbc",
     header="convolution_backward",
-    pairs_with="aclnnConvTbc",
     en="Gradients of a convolution over time: of its input, its weight and its bias.",
     zh="时序卷积的反向计算：输入、权重和偏置的梯度。",
     args=(
@@ -221,7 +220,6 @@ conv_tbc = Op(
     "aclnnConvTbc",
     family="ConvTbc",
     header="convolution",
-    pairs_with="aclnnConvTbcBackward",
     en="A convolution over time.",
     zh="时序卷积。",
     args=(

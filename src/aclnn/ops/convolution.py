@@ -57,7 +57,6 @@ convolution_backward = Op(
     "aclnnConvolutionBackward",
     family="Convolution",
     header="convolution_backward",
-    pairs_with="aclnnConvolution",
     en="Gradients of a convolution: of its input, its weight and its bias, as asked for.",
     zh="卷积的反向计算：按需计算输入、权重和偏置的梯度。",
     args=(

@@ -68,7 +68,6 @@ convolution = Op(
     "aclnnConvolution",
     family="Convolution",
     header="convolution",
-    pairs_with="aclnnConvolutionBackward",
     en="A convolution in one, two or three dimensions, plain or transposed.",
     zh="一维、二维或三维的卷积或转置卷积。",
     args=(

@@ -44,7 +44,6 @@ elu_backward = Op(
     "aclnnEluBackward",
     family="Elu",
     header="elu_backward",
-    pairs_with="aclnnElu",
     in_place=True,
     en="Gradient of the ELU activation.",
     zh="ELU激活函数的反向计算。",
@@ -89,7 +88,6 @@ elu = Op(
     "aclnnElu",
     family="Elu",
     header="elu",
-    pairs_with="aclnnEluBackward",
     in_place=True,
     en="The ELU activation.",
     zh="ELU激活函数。",
@@ -113,7 +111,6 @@ elu_ = Op(
     "aclnnInplaceElu",
     family="Elu",
     header="elu",
-    pairs_with="aclnnEluBackward",
     en="The ELU activation, written over its input.",
     zh="ELU激活函数的原地版本：结果写回输入。",
     args=(

@@ -163,7 +163,6 @@ lstm_backward = Op(
     "aclnnLstmBackward",
     family="Lstm",
     header="lstm_backward",
-    pairs_with="aclnnLSTM",
     rows=rows_of("batchSizesOptional", "dy", "dxOut"),
     en="Gradient of an LSTM: of its input, its initial state and its parameters.",
     zh="LSTM的反向计算：输入、初始状态和参数的梯度。",

@@ -41,7 +41,6 @@ thnn_fused_lstm_cell_backward = Op(
     "aclnnThnnFusedLstmCellBackward",
     family="ThnnFusedLstmCell",
     header="thnn_fused_lstm_cell_backward",
-    pairs_with="aclnnThnnFusedLstmCell",
     en="Gradient of the LSTM cell behind its matrix products: of the four gates, the cell state and the bias.",
     zh="LSTMCell中矩阵乘之后部分的反向计算：四个门、细胞状态和偏置的梯度。",
     args=(
@@ -215,7 +214,6 @@ thnn_fused_lstm_cell = Op(
     "aclnnThnnFusedLstmCell",
     family="ThnnFusedLstmCell",
     header="thnn_fused_lstm_cell",
-    pairs_with="aclnnThnnFusedLstmCellBackward",
     en="The LSTM cell behind its matrix products: new states, and the activated gates for the backward.",
     zh="LSTMCell中矩阵乘之后的部分：新的状态，以及供反向使用的激活后的门。",
     args=(

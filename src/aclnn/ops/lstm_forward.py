@@ -82,7 +82,6 @@ lstm = Op(
     "aclnnLSTM",
     family="Lstm",
     header="lstm",
-    pairs_with="aclnnLstmBackward",
     rows=rows_of("batchSizes", "output"),
     en="An LSTM over whole sequences, with what its backward needs.",
     zh="对整个序列计算LSTM，并保存反向所需的中间结果。",
