@@ -182,8 +182,9 @@ def convolution_case(
 
 def convolution_cases() -> Iterator[Case]:
     yield from shared_cases(convolution_case)
-    for transposed in (False, True):
-        yield convolution_case(size=6, padding=1, groups=2, transposed=transposed, has_bias=False)
+    for nd in (1, 2, 3):
+        yield convolution_case(nd, size=6, padding=1, groups=2, stride=2, dilation=2, has_bias=False)
+        yield convolution_case(nd, size=3, padding=1, transposed=True, has_bias=False)
     plain = convolution_case(size=5, padding=1)
     yield plain.seen("channels last in memory", input=((100, 1, 20, 4), 0, None))
     yield plain.seen("broadcast bias", bias=((0,), 1, None))

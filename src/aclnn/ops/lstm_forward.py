@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.base.device import DEFAULT, Device
-from aclnn.base.dtype import FLOAT32, DType
+from aclnn.base.device import CPU, DEFAULT, Device
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.ranges import finite_or_unknown
@@ -244,8 +244,8 @@ def lstm_cases() -> Iterator[Case]:
     yield full
     yield full.but("lists given but not asked for", train=False)
     yield from shared_cases(lstm_case)
-    for bidirectional in (False, True):
-        yield lstm_case(3, 2, 2, 3, layers=2, bidirectional=bidirectional, has_hx=False)
+    for dtype in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64):
+        yield lstm_case(3, 2, 2, 3, layers=2, bidirectional=True, has_hx=False, dtype=dtype, device=CPU)
     plain = lstm_case(3, 2, 4, 2)
     _, *rest = plain.values["params"]
     backwards = view((3, 2, 4), (-8, 4, -1), 19, 24)
