@@ -6,22 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from aclnn.contract import rules
 from aclnn.contract.expr import Attr, Expr, Given, lift
 from aclnn.contract.rule import Pair, Range, Rule, Stage
-from aclnn.contract.rules import (
-    Between,
-    EachBelow,
-    Equal,
-    Length,
-    Multiple,
-    NotNull,
-    OneOf,
-    SameDtype,
-    SameFormat,
-    SameRank,
-    SameShape,
-    ShapeIs,
-)
 
 Rules = tuple[Rule, ...]
 
@@ -35,7 +22,7 @@ def when(condition: Expr | str, *rules: Any) -> Rules:
 def all_or_none(*names: str) -> Rules:
     """Arguments that may be null, but only together."""
     pairs = ((name, other) for name in names for other in names if name != other)
-    return tuple(NotNull(arg=name, stage=Stage.NEEDED, conditions=(Given(other),)) for name, other in pairs)
+    return tuple(rules.NotNull(arg=name, stage=Stage.NEEDED, conditions=(Given(other),)) for name, other in pairs)
 
 
 def _alike(kind: type[Pair]) -> Callable[..., Rules]:
@@ -43,12 +30,12 @@ def _alike(kind: type[Pair]) -> Callable[..., Rules]:
     return lambda first, *others: tuple(kind(first=other, second=first) for other in others)
 
 
-same_dtype, same_rank = _alike(SameDtype), _alike(SameRank)
-same_format, same_shape = _alike(SameFormat), _alike(SameShape)
+same_dtype, same_rank = _alike(rules.SameDtype), _alike(rules.SameRank)
+same_format, same_shape = _alike(rules.SameFormat), _alike(rules.SameShape)
 
 
 def between(what: Expr | str, low: Any = None, high: Any = None, stage: Stage = Stage.ATTRIBUTE) -> Rules:
-    return (Between(what=Attr(what) if isinstance(what, str) else what, range=Range(low, high), stage=stage),)
+    return (rules.Between(what=Attr(what) if isinstance(what, str) else what, range=Range(low, high), stage=stage),)
 
 
 def at_least(what: Expr | str, low: Any) -> Rules:
@@ -56,27 +43,27 @@ def at_least(what: Expr | str, low: Any) -> Rules:
 
 
 def one_of(arg: str, *among: Any) -> Rules:
-    return (OneOf(arg=arg, among=among),)
+    return (rules.OneOf(arg=arg, among=among),)
 
 
 def equal(left: Expr, right: Expr | int) -> Rules:
-    return (Equal(left=left, right=lift(right)),)
+    return (rules.Equal(left=left, right=lift(right)),)
 
 
 def length(arg: str, *lengths: Expr | int, stage: Stage = Stage.LIST) -> Rules:
-    return (Length(arg=arg, lengths=tuple(map(lift, lengths)), stage=stage),)
+    return (rules.Length(arg=arg, lengths=tuple(map(lift, lengths)), stage=stage),)
 
 
 def multiple(what: Expr, of: Expr) -> Rules:
-    return (Multiple(what=what, of=of),)
+    return (rules.Multiple(what=what, of=of),)
 
 
 def each_below(arg: str, other: str) -> Rules:
-    return (EachBelow(arg=arg, other=other),)
+    return (rules.EachBelow(arg=arg, other=other),)
 
 
 def shape_is(arg: str, shape: Expr | Iterable[Expr | int]) -> Rules:
-    return (ShapeIs(arg=arg, shape=shape if isinstance(shape, Expr) else tuple(map(lift, shape))),)
+    return (rules.ShapeIs(arg=arg, shape=shape if isinstance(shape, Expr) else tuple(map(lift, shape))),)
 
 
 def flatten(rules: Iterable[Any]) -> Rules:

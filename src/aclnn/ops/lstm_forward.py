@@ -51,7 +51,7 @@ from aclnn.ops.lstm import (
     view,
 )
 from aclnn.ops.lstm_cell import cell_state_totals, cell_states
-from aclnn.ops.lstm_time_loop import States, TimeLoop
+from aclnn.ops.lstm_time_loop import LstmLoop, States
 
 HIDDEN_SIZE = ElementDim("params", 1, -1)  # w_hh is [4H, H]
 STATE = (LAYERS, BATCH, HIDDEN_SIZE)
@@ -141,14 +141,14 @@ lstm = Op(
 
 
 def lstm_reference(**given: Any) -> tuple[Any, ...]:
-    return _Forward(**given).results()
+    return _ForwardLoop(**given).results()
 
 
 def lstm_terms(**given: Any) -> tuple[Any, ...]:
-    return _Forward(**given).terms()
+    return _ForwardLoop(**given).terms()
 
 
-class _Forward(TimeLoop):
+class _ForwardLoop(LstmLoop):
     """The results of a call; h[k] and c[k] are the state that the loop has reached."""
 
     def __init__(self, **given: Any):

@@ -17,7 +17,7 @@ States = dict[str, Array]
 """What one layer and direction goes through, by name: gates i, f, g, o, cell states c, their tanhc, hidden states h."""
 
 
-class TimeLoop:
+class LstmLoop:
     """The loops, whatever is computed in them.
 
     Index k is layer·directions + direction. Arrays are float64 and time-major, (…, steps, batch, features); what stands
@@ -120,7 +120,7 @@ class Trace(NamedTuple):
     grad_gates: Array
 
 
-class Backward(TimeLoop):
+class Backward(LstmLoop):
     """The gradients of a call."""
 
     def __init__(self, **given: Any):

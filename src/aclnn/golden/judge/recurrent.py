@@ -28,7 +28,7 @@ from aclnn.base.geometry import Array
 from aclnn.golden.read.msprobe.arguments import Recurrence
 from aclnn.ops.lstm import SAVED
 from aclnn.ops.lstm_cell import cell_states, sigmoid_slope, tanh_slope
-from aclnn.ops.lstm_time_loop import States, TimeLoop
+from aclnn.ops.lstm_time_loop import LstmLoop, States
 
 FALSE_ALARM = 1e-10  # the part of right elements that may be called wrong
 STORED = math.sqrt(2 / 3 * math.log(2 / FALSE_ALARM))  # λ
@@ -101,7 +101,7 @@ def _nearest_zero(value: Array, error: Array) -> Array:
     return np.asarray(np.maximum(np.abs(value) - error, 0))
 
 
-class Lstm(TimeLoop):
+class Lstm(LstmLoop):
     """Both passes of an LSTM."""
 
     def __init__(self, of: Recurrence):
