@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import to_fp16
 from aclnn.golden.read.casefile import LoadedCase
-from aclnn.golden.why.hypotheses.model import Arguments, Before, Recomputed, computed_as, setting
+from aclnn.golden.why.hypotheses.model import Recomputed, computed_as, every_array, setting
 
 HF32_UNIT = 2.0**-12
 
@@ -30,19 +29,11 @@ def cube(other: int, *same: int) -> Callable[[LoadedCase], Iterator[Recomputed]]
 def inputs_in_float16(case: LoadedCase) -> Iterator[Recomputed]:
     """Without a cubeMathType nothing asks for HF32, but a kernel may be made for float16 alone."""
     if computed_as(case) is FLOAT32:
-        yield Recomputed(_every_tensor(to_fp16))
+        yield Recomputed(every_array(_in_float16))
 
 
-def _every_tensor(change: Callable[[Array], Array]) -> Before:
-    def one(value: Any) -> Any:
-        if isinstance(value, list):
-            return [one(v) for v in value]
-        return change(value) if isinstance(value, np.ndarray) and value.dtype == np.float32 else value
-
-    def before(case: LoadedCase, arguments: Arguments) -> Arguments:
-        return {name: one(value) for name, value in arguments.items()}
-
-    return before
+def _in_float16(case: LoadedCase, name: str, values: Array) -> Array:
+    return to_fp16(values) if values.dtype == np.float32 else values
 
 
 def matmul_in_hf32(case: LoadedCase) -> Iterator[Recomputed]:
