@@ -46,8 +46,8 @@ from aclnn.contract.model import (
     tensor_out,
 )
 from aclnn.contract.model import number as attribute
-from aclnn.contract.rule import Stage
 from aclnn.contract.rules import Descending
+from aclnn.contract.stage import Stage
 from aclnn.contract.words import (
     all_or_none,
     at_least,

@@ -27,7 +27,8 @@ from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.cases import Case
 from aclnn.contract.check import check
 from aclnn.contract.model import BY_VALUE, Arg
-from aclnn.contract.rule import Rule, Stage
+from aclnn.contract.rule import Rule
+from aclnn.contract.stage import Stage
 
 _DTYPES = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64, INT32, INT64, FLOAT8_E4M3FN, HIFLOAT8)
 

@@ -9,7 +9,8 @@ from aclnn import ops
 from aclnn.contract.cases import Case, fill
 from aclnn.contract.check import check
 from aclnn.contract.model import Op
-from aclnn.contract.rule import Rule, Stage
+from aclnn.contract.rule import Rule
+from aclnn.contract.stage import Stage
 from tests.every.mutate import failing_cases
 from tests.harness import call
 

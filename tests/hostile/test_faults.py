@@ -19,7 +19,7 @@ from aclnn.contract.cases import fill
 from aclnn.contract.model import Op
 from aclnn.golden.read import containers
 from aclnn.kernels.onednn import library as onednn
-from aclnn.runtime import executor as executor_module
+from aclnn.runtime import memory as memory_module
 from aclnn.runtime import plan as plan_module
 from tests.harness import call
 
@@ -51,7 +51,7 @@ def test_no_memory_for_an_output_or_a_workspace(op: Op, monkeypatch: pytest.Monk
     given = {a.name: filled[a.name] for a in op.inputs}
     for after in range(4):
         with monkeypatch.context() as patch:
-            patch.setattr(executor_module, "np", NoMemory(after))
+            patch.setattr(memory_module, "np", NoMemory(after))
             try:
                 getattr(aclnn, op.python)._call(given, None, case.device, None)
             except aclnn.AclnnError as error:

@@ -12,7 +12,7 @@ import pytest
 
 from aclnn import ops
 from aclnn.contract.model import Op
-from aclnn.contract.rule import Stage
+from aclnn.contract.stage import Stage
 from aclnn.gen.docs import folded
 from tests.doors.toolchain import needs_compiler
 from tests.meta.pages import (

@@ -65,13 +65,13 @@ def test_verbose_is_one_parseable_line_per_run() -> None:
 def test_a_refusal_with_commas_keeps_the_line_parseable(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from aclnn.runtime import executor
+    from aclnn.runtime import verbose
 
     x = np.ones(3, np.float32)
     plan = aclnn.elu_backward.plan(x, 1.0, 1.0, 1.0, False, x).plan
     object.__setattr__(plan, "refused", (("one", "it takes this, that, and those"), ("two", "no")))
     try:
-        executor.report(plan, 1.0, 2.0)
+        verbose.report(plan, 1.0, 2.0)
     finally:
         aclnn.cache_clear()
     fields = capfd.readouterr().err.strip().split(",")

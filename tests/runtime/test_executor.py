@@ -17,7 +17,8 @@ from aclnn.contract.call import Call
 from aclnn.kernels.native.memory import LINE
 from aclnn.kernels.registry import Prepared
 from aclnn.runtime.call_cache import CachedCall, CallCache
-from aclnn.runtime.executor import LARGE, Executor
+from aclnn.runtime.executor import Executor
+from aclnn.runtime.memory import LARGE
 from aclnn.runtime.plan import Plan, make_plan
 
 X = np.array([-2, -1, 0, 1], np.float32)

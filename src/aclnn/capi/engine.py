@@ -27,8 +27,12 @@ from aclnn.capi.signature import contracts_id, read_call
 from aclnn.kernels.registry import forgetters
 from aclnn.runtime import settings
 from aclnn.runtime.call_cache import CachedCall, call_cache
-from aclnn.runtime.executor import VERBOSE, check_addresses, check_values, check_workspace, no_memory, parameter, report
+from aclnn.runtime.executor import check_values
+from aclnn.runtime.memory import check_workspace
+from aclnn.runtime.overlap import check_addresses
 from aclnn.runtime.plan import Plan, guarded, make_plan
+from aclnn.runtime.refusals import no_memory, parameter
+from aclnn.runtime.verbose import VERBOSE, report
 
 COMPUTED = 0x61636C6E6E
 """What proves to the library that this engine answered."""

@@ -19,8 +19,8 @@ from aclnn.kernels.native.memory import aligned
 from aclnn.kernels.native.tape import Launched, Tape, recording
 from aclnn.kernels.native.threads import runtime
 from aclnn.kernels.registry import Run
-from aclnn.runtime.executor import VERBOSE
 from aclnn.runtime.plan import Plan
+from aclnn.runtime.verbose import VERBOSE
 
 Bind = Callable[[bytes], list[Any]]
 """Scratch and views on addresses: the workspace and its size, then one address per tensor."""

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from aclnn.base.status import AclnnError
 from aclnn.contract.call import Call
 from aclnn.contract.model import Op
-from aclnn.contract.rule import Rule, Stage, Words
+from aclnn.contract.rule import Rule, Words
+from aclnn.contract.stage import Stage
 
 
 class Violation(NamedTuple):

@@ -18,7 +18,8 @@ from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr, Promoted
 from aclnn.contract.rows import Rows
-from aclnn.contract.rule import Rule, Stage
+from aclnn.contract.rule import Rule
+from aclnn.contract.stage import Stage
 from aclnn.contract.words import flatten
 
 FormatsByRank = tuple[tuple[int, tuple[Format, ...]], ...]

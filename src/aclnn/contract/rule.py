@@ -8,7 +8,6 @@ documentation (`doc_en`, `doc_zh`). `broken` returns the words for the sentence,
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from enum import IntEnum
 from typing import Any, ClassVar
 
 from aclnn.base.device import Device
@@ -17,27 +16,9 @@ from aclnn.base.once import kept
 from aclnn.base.status import Status
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr
+from aclnn.contract.stage import Stage
 
 Words = dict[str, Any]
-
-
-class Stage(IntEnum):
-    """The order rules are checked in, for every operator."""
-
-    NULL = 0
-    PRODUCT = 1
-    COUNT = 2  # attributes that lengths depend on, mask length
-    LIST = 3  # list lengths and null elements
-    NEEDED = 4  # nulls that depend on a mask or flag
-    DTYPE = 5
-    SAME_DTYPE = 6
-    RANK = 7
-    FORMAT = 8
-    ATTRIBUTE = 9
-    SHAPE = 10
-    LIMIT = 11
-    VIEW = 12  # inside the storage, no element twice
-    VALUE = 13  # what only the data can say: checked when the work runs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ from typing import Any
 
 from aclnn.contract import rules
 from aclnn.contract.expr import Attr, Expr, Given, lift
-from aclnn.contract.rule import Pair, Range, Rule, Stage
+from aclnn.contract.rule import Pair, Range, Rule
+from aclnn.contract.stage import Stage
 
 Rules = tuple[Rule, ...]
 

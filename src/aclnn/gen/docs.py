@@ -16,7 +16,8 @@ from aclnn import ops
 from aclnn.base.device import DEVICES
 from aclnn.base.status import Status
 from aclnn.contract.model import Op
-from aclnn.contract.rule import Rule, Stage
+from aclnn.contract.rule import Rule
+from aclnn.contract.stage import Stage
 from aclnn.gen import clients, names, tables
 from aclnn.gen.tables import Table, markdown
 from aclnn.golden.judge.standards import STANDARDS

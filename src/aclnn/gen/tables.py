@@ -8,8 +8,9 @@ from aclnn import ops
 from aclnn.base.device import DEVICES, FAMILIES
 from aclnn.contract.expr import Attr, Const
 from aclnn.contract.model import HIDDEN, Arg, Op
-from aclnn.contract.rule import Rule, Stage, say
+from aclnn.contract.rule import Rule, say
 from aclnn.contract.rules import Between, Length
+from aclnn.contract.stage import Stage
 from aclnn.golden.texts import Text
 
 C_TYPES = {

@@ -31,7 +31,7 @@ from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Attr, Dim, Dims, Is, Limited, Promoted
 from aclnn.contract.model import Op, formats, number, tensor_in, tensor_out
-from aclnn.contract.rule import Stage
+from aclnn.contract.stage import Stage
 from aclnn.contract.words import at_least, between, equal, one_of, same_dtype, shape_is, when
 from aclnn.ops.convolution_rules import CUBE_MATH_TYPE
 from aclnn.ops.definition import Definition

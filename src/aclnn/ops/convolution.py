@@ -31,7 +31,7 @@ from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import At, Attr, Dim, Dims, Promoted
 from aclnn.contract.model import Op, bool_array, int_array, number, tensor_in, tensor_out
-from aclnn.contract.rule import Stage
+from aclnn.contract.stage import Stage
 from aclnn.contract.words import equal, length, same_format, same_rank, when
 from aclnn.ops.convolution_rules import (
     ATTRIBUTES,

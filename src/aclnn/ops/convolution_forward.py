@@ -24,7 +24,7 @@ from aclnn.contract.call import Call
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Attr, Dim, Either, Formula, Limited, Promoted
 from aclnn.contract.model import Op, number, tensor_in, tensor_out
-from aclnn.contract.rule import Stage
+from aclnn.contract.stage import Stage
 from aclnn.contract.words import between, same_format, same_rank, when
 from aclnn.ops.convolution import channels_last, channels_second, convolution_backward_case, flat, shared_cases
 from aclnn.ops.convolution_rules import (

@@ -13,7 +13,7 @@ from aclnn.contract.call import Call
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import At, Attr, Dim, Dims, Expr, Formula, Is, Limited, Not, PlaneOf, Rank
 from aclnn.contract.model import flag, int_array, number, tensor_in
-from aclnn.contract.rule import Stage
+from aclnn.contract.stage import Stage
 from aclnn.contract.words import (
     Rules,
     at_least,

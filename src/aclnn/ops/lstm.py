@@ -35,8 +35,8 @@ from aclnn.contract.cases import Case
 from aclnn.contract.expr import Above, Attr, Const, Dim, Either, ElementDim, Expr, Formula
 from aclnn.contract.model import HIDDEN, Arg, Op, bool_array, flag, number, tensor_in, tensor_list, tensor_out
 from aclnn.contract.rows import ALSO, Rows
-from aclnn.contract.rule import Stage
 from aclnn.contract.rules import Descending
+from aclnn.contract.stage import Stage
 from aclnn.contract.words import between, length
 from aclnn.ops.definition import Definition
 from aclnn.ops.lstm_time_loop import Backward, BackwardErrors

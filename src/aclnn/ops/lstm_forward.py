@@ -25,8 +25,8 @@ from aclnn.contract.cases import Case
 from aclnn.contract.expr import Above, Attr, Const, Dim, ElementDim
 from aclnn.contract.model import Arg, Op, flag, number, tensor_list, tensor_out
 from aclnn.contract.rows import ALSO
-from aclnn.contract.rule import Stage
 from aclnn.contract.rules import Descending
+from aclnn.contract.stage import Stage
 from aclnn.contract.words import between, when
 from aclnn.ops.definition import Definition
 from aclnn.ops.lstm import (

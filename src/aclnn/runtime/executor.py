@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from aclnn.base import language
 from aclnn.base.adopt import Adopted, adopt
-from aclnn.base.chinese import translated
-from aclnn.base.dtype import DType
-from aclnn.base.geometry import Array, overlap, same_view
-from aclnn.base.status import AclnnError, Status, reason
+from aclnn.base.geometry import Array
+from aclnn.base.status import AclnnError
 from aclnn.base.tensor import TensorSpec, kind_of
 from aclnn.contract.check import Violation
 from aclnn.contract.model import Arg, Op
 from aclnn.contract.rows import are_rows, split
-from aclnn.kernels.native.memory import LINE, address, aligned
+from aclnn.runtime.memory import usable_workspace
+from aclnn.runtime.overlap import Views, check_addresses
 from aclnn.runtime.plan import Plan, guarded
+from aclnn.runtime.refusals import inner, parameter
 from aclnn.runtime.stream import Job, Stream
-
-Views = Sequence[Any]
-"""The tensors of a call in contract order: arrays, lists of arrays, None where one is absent."""
-
-LARGE = 2**19  # bytes of memory that begin a line: vectors that cross two are slower to write, finding one takes 1 µs
-
-
-VERBOSE = os.environ.get("ACLNN_VERBOSE", "") not in ("", "0")
-
-_LAST_ADDRESS = 2**63  # of any process
+from aclnn.runtime.verbose import VERBOSE, report
 
 _home = object()  # this process
 
@@ -80,7 +65,7 @@ class Executor:
             raise parameter(op, f"stream is {kind_of(stream)}; it must be an aclnn.Stream or None", "stream")
         if not self._claims:
             raise self._second_run()
-        scratch = _scratch(op, workspace, self.workspace_size)
+        scratch = usable_workspace(op, workspace, self.workspace_size)
         views = self._bound_views()
         check_addresses(op, views, scratch)
         job = partial(execute, self.plan, self._run, scratch, views)
@@ -220,37 +205,6 @@ def check_values(plan: Plan, views: Views) -> None:
             raise Violation(plan.op, rule, words).error()
 
 
-def check_addresses(op: Op, views: Views, scratch: Array | None = None) -> None:
-    """What only addresses can say: no output may overlap another tensor, and no tensor the workspace."""
-    found = [(arg, name, view) for arg, name, view in _every_view(op, views) if view.size]
-    ranges = sorted((*_byte_range(view), i) for i, (_, _, view) in enumerate(found))
-    reaching: list[tuple[int, int]] = []  # (end, index) of ranges that may still meet the next one
-    for low, high, i in ranges:
-        reaching = [(end, j) for end, j in reaching if end > low]
-        for _, j in reaching:
-            _check_pair(op, found[j], found[i])
-        reaching.append((high, i))
-    if scratch is not None:
-        for arg, name, view in found:
-            if np.may_share_memory(view, scratch):  # an input there would be written over while it is read
-                raise parameter(op, f"{name} overlaps the workspace; the two must be apart", arg.name)
-
-
-NamedView = tuple[Arg, str, Array]
-"""A tensor's argument, its name for a message (`params[3]` in a list), its memory."""
-
-
-def _check_pair(op: Op, one: NamedView, other: NamedView) -> None:
-    (first, _, a), (second, _, b) = one, other
-    if not (first.out or second.out) or not overlap(a, b):
-        return
-    if op.in_place and first.out != second.out and same_view(a, b):
-        return
-    allowed = "may only be the same view or apart" if op.in_place else "must be apart"
-    (arg, out, _), (_, met, _) = (one, other) if first.out else (other, one)
-    raise parameter(op, f"{out} overlaps {met} in memory; the two {allowed}", arg.name)
-
-
 def _in_steps(op: Op, arg: Arg, given: Adopted, planned: TensorSpec | None) -> Adopted:
     """Memory of rows as it was planned."""
     if op.rows is None or arg.name not in op.rows.args or planned is None or given.view is None:
@@ -260,107 +214,8 @@ def _in_steps(op: Op, arg: Arg, given: Adopted, planned: TensorSpec | None) -> A
     return given._replace(spec=split(given.spec, *planned.shape[:2]), view=given.view.reshape(planned.shape))
 
 
-def _every_view(op: Op, views: Views) -> Iterator[NamedView]:
-    for arg, view in zip(op.tensors, views, strict=True):
-        if isinstance(view, (list, tuple)):
-            yield from ((arg, f"{arg.name}[{i}]", one) for i, one in enumerate(view) if one is not None)
-        elif view is not None:
-            yield arg, arg.name, view
-
-
-def _byte_range(view: Array) -> tuple[int, int]:
-    start = view.__array_interface__["data"][0]
-    ends = [(n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)]
-    return start + sum(e for e in ends if e < 0), start + sum(e for e in ends if e > 0) + view.itemsize
-
-
-def _scratch(op: Op, workspace: Any, needed: int) -> Array | None:
-    if needed == 0:
-        return None
-    if workspace is None:
-        check_workspace(op, None, 0, needed)
-    try:
-        memory = memoryview(workspace)
-        if memory.format == "O":  # our bytes would lie where Python keeps references
-            raise TypeError("it holds Python objects")
-        scratch: Array = np.frombuffer(memory.cast("B"), np.uint8)
-    except Exception as error:  # buffers of others may raise anything
-        text = f"workspace is {kind_of(workspace)} ({reason(error)}); it must be one block of bytes"
-        raise parameter(op, text, "workspace") from error
-    if not scratch.flags.writeable:
-        raise parameter(op, "workspace is read-only; it must be writable", "workspace")
-    check_workspace(op, address(scratch), scratch.size, needed)
-    return scratch
-
-
-def check_workspace(op: Op, start: int | None, size: int, needed: int) -> None:
-    """The rule for a workspace, through every door; null is fine where none is needed."""
-    if not start:
-        if needed:
-            text = f"{op.name}: workspace is null; {needed} bytes are needed."
-            raise AclnnError(Status.ACLNN_ERR_PARAM_NULLPTR, text, argument="workspace")
-    elif size < needed:
-        raise parameter(op, f"workspace has {size} bytes but phase 1 asked for {needed}", "workspace")
-    elif start + size > _LAST_ADDRESS:
-        text = f"workspace has {size} bytes at {start:#x}, which no memory can hold; it must be memory"
-        raise parameter(op, text, "workspace")
-
-
-def new_memory(op: Op, name: str, shape: tuple[int, ...], dtype: DType) -> Array:
-    """Fresh memory for a tensor or a workspace, or a code."""
-    return allocator(op, name, shape, dtype)()
-
-
-def allocator(op: Op, name: str, shape: tuple[int, ...], dtype: DType) -> Callable[[], Array]:
-    """What makes such memory again and again."""
-    size, kind = math.prod(shape) * dtype.itemsize, dtype.numpy
-
-    def allocate() -> Array:
-        try:
-            if size < LARGE:
-                return np.empty(shape, kind)
-            whole = np.empty(size + LINE, np.uint8)
-            where = address(whole)
-            memory: Array = np.ndarray(shape, kind, whole, aligned(where) - where)
-            return memory
-        except (MemoryError, ValueError, OverflowError) as error:  # the last two: more bytes than 64 bits can count
-            text = f"{op.name}: out of memory for {name} of {dtype} {list(shape)}."
-            raise AclnnError(Status.ACLNN_ERR_RUNTIME_ERROR, text, argument=name) from error
-
-    return allocate
-
-
-def parameter(op: Op, text: str, argument: str) -> AclnnError:
-    return AclnnError(Status.ACLNN_ERR_PARAM_INVALID, f"{op.name}: {text}.", argument=argument)
-
-
-def no_memory(op: Op, name: str) -> AclnnError:
-    text = f"{op.name}: {name} has a null address; a tensor that is not empty must have memory."
-    return AclnnError(Status.ACLNN_ERR_PARAM_NULLPTR, text, argument=name)
-
-
-def inner(op: Op, text: str) -> AclnnError:
-    return AclnnError(Status.ACLNN_ERR_INNER, f"{op.name}: {text}.")
-
-
 def _brief(spec: Any) -> str:
     return "null" if spec is None else f"{spec.dtype} {list(spec.shape)} with strides {list(spec.strides)}"
-
-
-def report(plan: Plan, plan_us: float, run_us: float) -> None:
-    """One parseable line per run: fields between commas, of which there are no others. Reasons are for its reader."""
-    shapes = " ".join(f"{a.name}={_signature(plan, a)}" for a in plan.op.tensors if plan.call[a.name] is not None)
-    said = translated if language.current() == "zh" else str
-    refused = "|".join(f"{name}:{said(why)}" for name, why in plan.refused).replace(",", ";")
-    print(
-        f"aclnn,{plan.op.name},{shapes},kernel={plan.kernel},refused={refused},plan_us={plan_us:.1f},run_us={run_us:.1f}",
-        file=sys.stderr,
-        flush=True,
-    )
-
-
-def _signature(plan: Plan, arg: Arg) -> str:
-    return "+".join(f"{s.dtype}:{'x'.join(map(str, s.shape))}" for s in plan.call.specs(arg.name))
 
 
 def _after_fork() -> None:

@@ -27,10 +27,14 @@ from aclnn.contract.model import BY_VALUE, HIDDEN, Arg, Op
 from aclnn.runtime import scratch, settings
 from aclnn.runtime.call_cache import call_cache
 from aclnn.runtime.call_key import CallKey, call_key, says_all
-from aclnn.runtime.executor import VERBOSE, Executor, check_addresses, check_values, new_memory, parameter, report
+from aclnn.runtime.executor import Executor, check_values
 from aclnn.runtime.familiar import recall, remember
+from aclnn.runtime.memory import new_memory
+from aclnn.runtime.overlap import check_addresses
 from aclnn.runtime.plan import Plan, make_plan
+from aclnn.runtime.refusals import parameter
 from aclnn.runtime.replay import Replay, may_replay
+from aclnn.runtime.verbose import VERBOSE, report
 
 Setting = str | Device | None
 Tensors = tuple[Any, ...]

@@ -20,8 +20,10 @@ from aclnn.base.tensor import Placement, TensorSpec
 from aclnn.kernels.native.memory import addresses
 from aclnn.runtime import scratch
 from aclnn.runtime.call_key import LISTS, flat
-from aclnn.runtime.executor import VERBOSE, allocator, check_addresses
+from aclnn.runtime.memory import allocator
+from aclnn.runtime.overlap import check_addresses
 from aclnn.runtime.plan import Plan
+from aclnn.runtime.verbose import VERBOSE
 
 MOST_PLACES = 16  # in memory that are known of one tensor; and sets of them that were found to be apart
 _ABSENT = -1  # where None stands: at the end

@@ -12,7 +12,7 @@ from operator import attrgetter
 from aclnn.base.dtype import UINT8
 from aclnn.base.geometry import Array
 from aclnn.contract.model import Op
-from aclnn.runtime.executor import new_memory
+from aclnn.runtime.memory import new_memory
 
 MOST_KEPT = 2**28  # bytes, of all threads: to map 150 MB anew took a fifth of the LSTM that needed them
 

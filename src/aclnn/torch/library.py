@@ -15,7 +15,8 @@ import aclnn
 from aclnn import ops
 from aclnn.contract.model import Op
 from aclnn.runtime import settings
-from aclnn.torch.schema import dtype_of, fake_results, parameters_of, schema
+from aclnn.torch.fake import dtype_of, shapes_of
+from aclnn.torch.schema import schema
 
 NAMESPACE = "aclnn"
 library = torch.library.Library(NAMESPACE, "DEF")
@@ -30,7 +31,7 @@ def declare_all() -> None:
     for op in ops.all_ops():
         library.define(schema(op))
         library.impl(op.python, computation(op), "CPU")
-        torch.library.register_fake(f"{NAMESPACE}::{op.python}", _shapes(op), lib=library)
+        torch.library.register_fake(f"{NAMESPACE}::{op.python}", shapes_of(op), lib=library)
         if not op.fresh:
             library.impl(op.python, _noted_change(op), "ADInplaceOrView", with_keyset=True)
         elif op.name in _CAST_BY_AUTOCAST:
@@ -51,16 +52,6 @@ def computation(op: Op) -> Callable[..., Any]:
         return tuple([] if r is None and is_list else r for r, is_list in zip(result, lists, strict=True))
 
     return compute
-
-
-def _shapes(op: Op) -> Callable[..., Any]:
-    names = [a.snake for a in parameters_of(op)]
-    defaults = {a.snake: a.default for a in parameters_of(op) if a.default is not ...}
-
-    def fake(*args: Any, **kwargs: Any) -> Any:
-        return fake_results(op, {**defaults, **dict(zip(names, args, strict=False)), **kwargs})
-
-    return fake
 
 
 def _noted_change(op: Op) -> Callable[..., Any]:

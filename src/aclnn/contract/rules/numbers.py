@@ -9,7 +9,8 @@ from aclnn.base.geometry import Array
 from aclnn.base.language import Text
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr
-from aclnn.contract.rule import Choice, Range, Rule, Stage, Words
+from aclnn.contract.rule import Choice, Range, Rule, Words
+from aclnn.contract.stage import Stage
 
 
 @dataclass(frozen=True, kw_only=True)

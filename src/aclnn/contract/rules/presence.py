@@ -10,7 +10,8 @@ from aclnn.base.language import Text
 from aclnn.base.status import Status
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Const, Expr
-from aclnn.contract.rule import Choice, Rule, Stage, Words
+from aclnn.contract.rule import Choice, Rule, Words
+from aclnn.contract.stage import Stage
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from aclnn.base.geometry import MOST_ELEMENTS_TO_MARK, meets_itself
 from aclnn.base.language import Text
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr
-from aclnn.contract.rule import Pair, Rule, Stage, Words
+from aclnn.contract.rule import Pair, Rule, Words
+from aclnn.contract.stage import Stage
 
 
 @dataclass(frozen=True, kw_only=True)

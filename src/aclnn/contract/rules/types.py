@@ -9,7 +9,8 @@ from aclnn.base.dtype import FLOAT64, DType
 from aclnn.base.format import Format
 from aclnn.base.language import Text
 from aclnn.contract.call import Call
-from aclnn.contract.rule import Choice, Pair, Rule, Stage, Words, span
+from aclnn.contract.rule import Choice, Pair, Rule, Words, span
+from aclnn.contract.stage import Stage
 
 
 @dataclass(frozen=True, kw_only=True)
