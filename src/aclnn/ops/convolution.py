@@ -30,7 +30,7 @@ from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import At, Attr, Dim, Dims, Promoted
-from aclnn.contract.model import Op, bool_array, int_array, number, tensor_in, tensor_out
+from aclnn.contract.model import Arg, Op, bool_array, int_array, number, tensor_in, tensor_out
 from aclnn.contract.stage import Stage
 from aclnn.contract.words import equal, length, same_format, same_rank, when
 from aclnn.ops.convolution_rules import (
@@ -52,6 +52,19 @@ from aclnn.ops.convolution_rules import (
 from aclnn.ops.definition import Definition
 
 COMPUTED_AS = Promoted(("gradOutput", "input", "weight"))
+
+
+def _gradient(name: str, index: int, en: str, zh: str, **given: Any) -> Arg:
+    """An output that outputMask asks for."""
+    return tensor_out(
+        name,
+        when=At("outputMask", index),
+        contiguous_documented=True,
+        en=f"Gradient of {en}. Written only if outputMask[{index}].",
+        zh=f"{zh}的梯度。仅在outputMask[{index}]为true时写入。",
+        **given,
+    )
+
 
 convolution_backward = Op(
     "aclnnConvolutionBackward",
@@ -87,37 +100,17 @@ convolution_backward = Op(
             zh="需要计算哪些梯度：输入、权重、偏置。",
         ),
         CUBE_MATH_TYPE,
-        tensor_out(
-            "gradInput",
-            **TENSOR,
-            when=At("outputMask", 0),
-            shape="input",
-            dtype_like="input",
-            contiguous_documented=True,
-            en="Gradient of input. Written only if outputMask[0].",
-            zh="输入的梯度。仅在outputMask[0]为true时写入。",
-        ),
-        tensor_out(
-            "gradWeight",
-            **TENSOR,
-            when=At("outputMask", 1),
-            shape="weight",
-            dtype_like="weight",
-            dtype_free=True,
-            contiguous_documented=True,
-            en="Gradient of weight. Written only if outputMask[1].",
-            zh="权重的梯度。仅在outputMask[1]为true时写入。",
-        ),
-        tensor_out(
+        _gradient("gradInput", 0, "input", "输入", **TENSOR, shape="input", dtype_like="input"),
+        _gradient("gradWeight", 1, "weight", "权重", **TENSOR, shape="weight", dtype_like="weight", dtype_free=True),
+        _gradient(
             "gradBias",
+            2,
+            "the bias",
+            "偏置",
             ranks=(1,),
             formats=BIAS_FORMATS,
-            when=At("outputMask", 2),
             shape=(Dim("gradOutput", 1),),
             dtype_like="gradOutput",
-            contiguous_documented=True,
-            en="Gradient of the bias. Written only if outputMask[2].",
-            zh="偏置的梯度。仅在outputMask[2]为true时写入。",
         ),
     ),
     rules=(
