@@ -40,6 +40,12 @@ def _scalars(**given: Any) -> tuple[Arg, ...]:
     )
 
 
+def _result(name: str, like: str, en: str, zh: str) -> Arg:
+    """An output like an input; where its dtype is another, it is rounded to that of the input first."""
+    shared: dict[str, Any] = {"formats": ANY_FORMAT, "shape": like, "dtype_like": like, "round_through": like}
+    return tensor_out(name, **shared, dtype_free=True, en=en, zh=zh)
+
+
 elu_backward = Op(
     "aclnnEluBackward",
     family="Elu",
@@ -66,16 +72,7 @@ elu_backward = Op(
             en="The forward's output if isResult, else its input.",
             zh="isResult为true时是正向输出，否则是正向输入。",
         ),
-        tensor_out(
-            "gradInput",
-            formats=ANY_FORMAT,
-            shape="gradOutput",
-            dtype_like="gradOutput",
-            dtype_free=True,
-            round_through="gradOutput",
-            en="Gradient of the forward's input.",
-            zh="正向输入的梯度。",
-        ),
+        _result("gradInput", "gradOutput", "Gradient of the forward's input.", "正向输入的梯度。"),
     ),
     rules=(
         same_dtype("gradOutput", "selfOrResult"),
@@ -94,16 +91,7 @@ elu = Op(
     args=(
         tensor_in("self", python="input", formats=ANY_FORMAT, en="The input, x.", zh="输入，公式中的x。"),
         *_scalars(default=1.0),
-        tensor_out(
-            "out",
-            formats=ANY_FORMAT,
-            shape="self",
-            dtype_like="self",
-            dtype_free=True,
-            round_through="self",
-            en="The result, y.",
-            zh="输出，公式中的y。",
-        ),
+        _result("out", "self", "The result, y.", "输出，公式中的y。"),
     ),
 )
 
