@@ -22,7 +22,7 @@ from aclnn.golden.result import (
     miss_sentence,
     worst_sentence,
 )
-from aclnn.golden.texts import Text, number
+from aclnn.golden.texts import Text, many, number
 
 ROWS = 40  # calls in the table
 _DESCRIBED = 12  # wrong calls that are described in full
@@ -122,7 +122,7 @@ def summary(found: DumpComparison) -> Text:
     wrong, judged = len(found.wrong), sum(c.is_judged for c in calls)
     open_ = len(calls) - judged
     return Text(
-        f"{judged:,} {'call' if judged == 1 else 'calls'} judged, {wrong:,} wrong; {open_:,} not judged",
+        f"{many(judged, 'call')} judged, {wrong:,} wrong; {open_:,} not judged",
         f"判断了{judged:,}次调用，其中{wrong:,}次错误；{open_:,}次未判断",
     )
 
@@ -131,7 +131,7 @@ def beside_a_third_party(found: DumpComparison) -> Text:
     met = sum(r.also is not None and r.also.holds for r in found.beside)
     missed = len(found.beside) - met
     return Text(
-        f"two baselines: {met:,} {'output' if met == 1 else 'outputs'} pass, {missed:,} fail",
+        f"two baselines: {many(met, 'output')} pass, {missed:,} fail",
         f"双标杆：{met:,}个输出通过，{missed:,}个不通过",
     )
 
