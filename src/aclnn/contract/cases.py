@@ -32,11 +32,8 @@ class Case:
 
     def in_steps(self) -> Case:
         """The same case, what comes as rows as the contract knows it."""
-        return (
-            self
-            if self.op.rows is None
-            else replace(self, values={**self.values, **self.op.rows.in_steps(self.values)})
-        )
+        changed = {} if self.op.rows is None else self.op.rows.in_steps(self.values)
+        return replace(self, values={**self.values, **changed}) if changed else self
 
     def but(self, note: str = "", /, device: Device | None = None, **changed: Value) -> Case:
         """The same case with some values changed."""
