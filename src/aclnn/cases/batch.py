@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import multiprocessing
 import shlex
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
@@ -20,6 +18,7 @@ from aclnn.cases.draw import whole_number
 from aclnn.cases.table import Row, read_table
 from aclnn.cases.trial import BROKEN, ERROR, FAIL, RAN, STEADY, Trial, judge_saved, try_case, verdict_of, worst_of
 from aclnn.golden.judge.sound import Judged
+from aclnn.golden.processes import in_processes
 from aclnn.golden.read import gate
 from aclnn.golden.read.casefile import save_case
 from aclnn.runtime import settings
@@ -162,17 +161,9 @@ def _judgement(judged: list[Judged] | None) -> dict[str, str]:
 
 def _in_processes(path: Path, rows: Sequence[Todo], options: Options) -> Iterator[Result]:
     """The same in several processes, each on one thread; rows are read again there, by line."""
-    context = multiprocessing.get_context("spawn")  # a fork would inherit the locks of running threads
     setting = (settings.current_product().key, settings.current_engine())
-    with ProcessPoolExecutor(options.jobs, context) as pool:
-        waiting: list[Future[Result]] = [
-            pool.submit(_in_process, path, row.line, options, *setting, ran) for row, ran in rows
-        ]
-        try:
-            for done in as_completed(waiting):
-                yield done.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    work = {row.line: (path, row.line, options, *setting, ran) for row, ran in rows}
+    return (result for _, result in in_processes(options.jobs, _in_process, work))
 
 
 _TABLES: dict[Path, dict[int, Row]] = {}

@@ -39,11 +39,6 @@ class Trial:
     error: AclnnError | None = None
 
     @property
-    def worst(self) -> float:
-        """The largest error in units of the allowed one."""
-        return worst_of(self.judged or [])
-
-    @property
     def verdict(self) -> str:
         if self.error is not None:
             return ERROR if exit_codes.of(self.error.code) == exit_codes.BAD_INPUT else BROKEN
@@ -51,6 +46,7 @@ class Trial:
 
 
 def worst_of(judged: list[Judged]) -> float:
+    """The largest error in units of the allowed one."""
     return max((j.worst for j in judged), default=0.0)
 
 

@@ -20,8 +20,11 @@ from aclnn.cli.files import given_arguments
 from aclnn.cli.screen import print_table, progress, refuse, say, tell
 from aclnn.contract.cases import fill, kept, views
 from aclnn.contract.model import HIDDEN, Op
+from aclnn.golden.judge.sound import judge
 from aclnn.golden.read.casefile import save_case
 from aclnn.runtime import settings
+from aclnn.runtime.executor import Executor
+from aclnn.runtime.operator import Binding
 
 _HEAD = (
     Text("op", "算子"),
@@ -108,7 +111,7 @@ def _run_table(path: Path, options: Options) -> int:
     results: list[Result] = []
     failure: AclnnError | None = None
     try:
-        for result in progress(run_table(path, options), range(total), Text("running", "执行中").say()):
+        for result in progress(run_table(path, options), total, Text("running", "执行中").say()):
             results.append(result)
     except KeyboardInterrupt:
         hint = "; --resume goes on from here" if options.out is not None else ""
@@ -168,31 +171,18 @@ def _example(op: Op, seed: int) -> dict[str, Any]:
 
 
 def _from_files(op: Op, given: list[str]) -> dict[str, Any]:
-    values = given_arguments(op, given)
     defaults = {a.name: a.default for a in op.inputs if a.default is not ...}
-    _refuse_missing(op, {**defaults, **values})
-    return {**defaults, **values}
+    values = {**defaults, **given_arguments(op, given)}
+    needed = [a.name for a in op.inputs if not a.optional and a.when is None and a.python != HIDDEN]
+    missing = [name for name in needed if name not in values]
+    if missing:
+        raise invalid(f"{op.name} also needs {', '.join(missing)}; give each as --arg name=value.")
+    return values
 
 
 def _run_operator(op: Op, values: dict[str, Any], check: bool, out: Path | None) -> None:
-    from aclnn.runtime.operator import Binding
-
     binding = Binding(op, values, None, settings.current_product(), settings.current_engine())
     arrays = dict(zip((a.name for a in op.tensors), binding.views(), strict=True))
-    _finish(op, binding, arrays, check, out)
-
-
-def _refuse_missing(op: Op, given: dict[str, Any]) -> None:
-    needed = [a.name for a in op.inputs if not a.optional and a.when is None and a.python != HIDDEN]
-    missing = [name for name in needed if name not in given]
-    if missing:
-        raise invalid(f"{op.name} also needs {', '.join(missing)}; give each as --arg name=value.")
-
-
-def _finish(op: Op, binding: Any, arrays: dict[str, Any], check: bool, out: Path | None) -> None:
-    from aclnn.golden.judge.sound import judge
-    from aclnn.runtime.executor import Executor
-
     given = kept(arrays, op)
     executor = Executor(binding.plan, binding.views())
     executor.run(np.empty(executor.workspace_size, np.uint8) if executor.workspace_size else None)

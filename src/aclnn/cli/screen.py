@@ -10,7 +10,7 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO, TypeVar
 
 from rich.console import Console
@@ -147,9 +147,9 @@ def print_table(rows: Rows, title: str = "", right: tuple[int, ...] = ()) -> Non
     show([*lines, *layout.table(rows[0], body, width(), right)])
 
 
-def progress(items: Iterable[T], total: Sized, label: str) -> Iterator[T]:
+def progress(items: Iterable[T], total: int, label: str) -> Iterator[T]:
     """The items, with a progress bar on a terminal."""
     if not errors.is_terminal:
         yield from items
         return
-    yield from track(items, description=label, total=len(total), console=errors, transient=True)
+    yield from track(items, description=label, total=total, console=errors, transient=True)

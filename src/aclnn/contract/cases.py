@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,11 +32,8 @@ class Case:
 
     def in_steps(self) -> Case:
         """The same case, what comes as rows as the contract knows it."""
-        return (
-            self
-            if self.op.rows is None
-            else replace(self, values={**self.values, **self.op.rows.in_steps(self.values)})
-        )
+        changed = {} if self.op.rows is None else self.op.rows.in_steps(self.values)
+        return replace(self, values={**self.values, **changed}) if changed else self
 
     def but(self, note: str = "", /, device: Device | None = None, **changed: Value) -> Case:
         """The same case with some values changed."""
@@ -55,28 +52,24 @@ def fill(case: Case, seed: int = 0) -> dict[str, Any]:
     Gradients are never all ones and never equal to an input; outputs hold NaN, so that what was not written shows.
     """
     rng = np.random.default_rng(seed)
-    filled: dict[str, Any] = {}
-    for arg in case.op.args:
+
+    def contents(arg: Arg) -> Any:
         value = case.values[arg.name]
-        if arg.kind == "tensor" and value is not None:
-            filled[arg.name] = _tensor(value, arg, rng, case.data)
-        elif arg.kind == "tensor_list" and value is not None:
-            filled[arg.name] = [None if v is None else _tensor(v, arg, rng, case.data) for v in value]
-        else:
-            filled[arg.name] = value
-    return filled
+        return _each(arg, value, lambda spec: _tensor(spec, arg, rng, case.data)) if arg.is_tensor else value
+
+    return {arg.name: contents(arg) for arg in case.op.args}
 
 
 def views(filled: Mapping[str, Any], op: Op) -> dict[str, Any]:
     """The numpy views of filled tensors, by argument."""
-    seen: dict[str, Any] = {}
-    for arg in op.tensors:
-        value = filled[arg.name]
-        if isinstance(value, list):
-            seen[arg.name] = [None if v is None else v.view for v in value]
-        else:
-            seen[arg.name] = None if value is None else value.view
-    return seen
+    return {arg.name: _each(arg, filled[arg.name], lambda tensor: tensor.view) for arg in op.tensors}
+
+
+def _each(arg: Arg, value: Any, make: Callable[[Any], Any]) -> Any:
+    """What is made of a tensor, or of every tensor of a list; None of None."""
+    if value is None:
+        return None
+    return [None if v is None else make(v) for v in value] if arg.kind == "tensor_list" else make(value)
 
 
 def kept(arrays: Mapping[str, Any], op: Op) -> dict[str, Any]:

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 from aclnn.base.dtype import promote
+from aclnn.base.language import Text
 from aclnn.base.scalar import Scalar
 from aclnn.contract.call import Call
+
+
+def _in_both(words: str) -> Text:
+    return Text(words, words)
 
 
 @dataclass(frozen=True)
 class Expr:
     """The common face: value in a call, text for people, names of the arguments it reads."""
 
+    words: ClassVar[Text]  # the text, with holes for the fields
+
     def value(self, call: Call) -> Any:
         raise NotImplementedError
 
     def text(self, lang: str) -> str:
-        raise NotImplementedError
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        said = {name: part.text(lang) if isinstance(part, Expr) else part for name, part in parts.items()}
+        return self.words.say(lang).format(**said)
 
     def names(self) -> tuple[str, ...]:
-        return ()
+        parts = (getattr(self, f.name) for f in fields(self))
+        return tuple(name for part in parts if isinstance(part, Expr) for name in part.names())
 
     def holds(self, lang: str) -> str:
         """The text as a condition."""
@@ -67,12 +77,11 @@ class OfArgument(Expr):
 class Attr(OfArgument):
     """The value of an attribute, or the elements of an array attribute."""
 
+    words = _in_both("{name}")
+
     def value(self, call: Call) -> Any:
         found = call[self.name]
         return found.value if isinstance(found, Scalar) else found  # a Scalar stands for its number
-
-    def text(self, lang: str) -> str:
-        return self.name
 
     def holds(self, lang: str) -> str:
         return _flag(self.name, lang)
@@ -83,12 +92,10 @@ class Dim(OfArgument):
     """One dimension of a tensor."""
 
     axis: int
+    words = _in_both("{name}.shape[{axis}]")
 
     def value(self, call: Call) -> int:
         return int(call[self.name].shape[self.axis])
-
-    def text(self, lang: str) -> str:
-        return f"{self.name}.shape[{self.axis}]"
 
 
 @dataclass(frozen=True)
@@ -97,12 +104,10 @@ class ElementDim(OfArgument):
 
     index: int
     axis: int
+    words = _in_both("{name}[{index}].shape[{axis}]")
 
     def value(self, call: Call) -> int:
         return int(call[self.name][self.index].shape[self.axis])
-
-    def text(self, lang: str) -> str:
-        return f"{self.name}[{self.index}].shape[{self.axis}]"
 
 
 @dataclass(frozen=True)
@@ -124,16 +129,11 @@ class PlaneOf(Expr):
     """What a per-axis array says of H and W: all of it but the first of three entries, which is D (L counts as W)."""
 
     entries: Expr
+    words = Text("{entries} (H, W)", "{entries}（H、W方向）")
 
     def value(self, call: Call) -> tuple[int, ...]:
         entries: tuple[int, ...] = self.entries.value(call)
         return entries[1:] if len(entries) == 3 else entries
-
-    def text(self, lang: str) -> str:
-        return f"{self.entries.text(lang)} (H, W)" if lang == "en" else f"{self.entries.text(lang)}（H、W方向）"
-
-    def names(self) -> tuple[str, ...]:
-        return self.entries.names()
 
     def here(self, call: Call) -> Expr:
         return self if len(self.entries.value(call)) == 3 else self.entries  # nothing was left out
@@ -144,13 +144,11 @@ class At(OfArgument):
     """One element of an array attribute; None, which is false, where the array is too short."""
 
     index: int
+    words = _in_both("{name}[{index}]")
 
     def value(self, call: Call) -> Any:
         elements = call[self.name]
         return elements[self.index] if elements is not None and self.index < len(elements) else None
-
-    def text(self, lang: str) -> str:
-        return f"{self.name}[{self.index}]"
 
     def holds(self, lang: str) -> str:
         return _flag(self.text(lang), lang)
@@ -158,11 +156,10 @@ class At(OfArgument):
 
 @dataclass(frozen=True)
 class Rank(OfArgument):
+    words = Text("the rank of {name}", "{name}的维度")
+
     def value(self, call: Call) -> int:
         return len(call[self.name].shape)
-
-    def text(self, lang: str) -> str:
-        return f"the rank of {self.name}" if lang == "en" else f"{self.name}的维度"
 
 
 @dataclass(frozen=True)
@@ -170,16 +167,11 @@ class Arithmetic(Expr):
     sign: str
     left: Expr
     right: Expr
+    words = _in_both("{left} {sign} {right}")
 
     def value(self, call: Call) -> Any:
         a, b = self.left.value(call), self.right.value(call)
         return a + b if self.sign == "+" else a - b if self.sign == "−" else a * b
-
-    def text(self, lang: str) -> str:
-        return f"{self.left.text(lang)} {self.sign} {self.right.text(lang)}"
-
-    def names(self) -> tuple[str, ...]:
-        return self.left.names() + self.right.names()
 
 
 @dataclass(frozen=True)
@@ -198,9 +190,6 @@ class Either(Expr):
         return (
             f"({then} if {condition} else {otherwise})" if lang == "en" else f"（{condition}时{then}，否则{otherwise}）"
         )
-
-    def names(self) -> tuple[str, ...]:
-        return self.condition.names() + self.then.names() + self.otherwise.names()
 
 
 @dataclass(frozen=True)
@@ -249,15 +238,10 @@ class Formula(Expr):
 @dataclass(frozen=True)
 class Not(Expr):
     inner: Expr
+    words = Text("not {inner}", "{inner}为false")
 
     def value(self, call: Call) -> bool:
         return not self.inner.value(call)
-
-    def text(self, lang: str) -> str:
-        return f"not {self.inner.text(lang)}" if lang == "en" else f"{self.inner.text(lang)}为false"
-
-    def names(self) -> tuple[str, ...]:
-        return self.inner.names()
 
 
 @dataclass(frozen=True)
@@ -274,9 +258,6 @@ class Is(Expr):
         equals, alternative = (" is ", " or ") if lang == "en" else ("为", "或")
         return f"{self.inner.text(lang)}{equals}{alternative.join(map(str, self.among))}"
 
-    def names(self) -> tuple[str, ...]:
-        return self.inner.names()
-
 
 @dataclass(frozen=True)
 class Above(Expr):
@@ -284,37 +265,30 @@ class Above(Expr):
 
     inner: Expr
     bound: float
+    words = _in_both("{inner} > {bound}")
 
     def value(self, call: Call) -> bool:
         return bool(self.inner.value(call) > self.bound)
-
-    def text(self, lang: str) -> str:
-        return f"{self.inner.text(lang)} > {self.bound}"
-
-    def names(self) -> tuple[str, ...]:
-        return self.inner.names()
 
 
 @dataclass(frozen=True)
 class Given(OfArgument):
     """Whether an argument that may be null is there."""
 
+    words = Text("{name} is given", "传入了{name}")
+
     def value(self, call: Call) -> bool:
         return call[self.name] is not None
-
-    def text(self, lang: str) -> str:
-        return f"{self.name} is given" if lang == "en" else f"传入了{self.name}"
 
 
 @dataclass(frozen=True)
 class Limited(Expr):
     """Whether the product has the hardware's limits (all but `cpu`)."""
 
+    words = Text("the product is an NPU", "产品为NPU")
+
     def value(self, call: Call) -> bool:
         return call.device.limited
-
-    def text(self, lang: str) -> str:
-        return "the product is an NPU" if lang == "en" else "产品为NPU"
 
 
 def _flag(name: str, lang: str) -> str:

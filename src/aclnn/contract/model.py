@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -13,26 +13,12 @@ from aclnn.base.format import Format
 from aclnn.base.language import Text
 from aclnn.base.once import kept
 from aclnn.base.tensor import TensorSpec, dense
+from aclnn.contract import rules
 from aclnn.contract.advice import Advice
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr, Promoted
 from aclnn.contract.rows import Rows
 from aclnn.contract.rule import Rule
-from aclnn.contract.rules import (
-    Castable,
-    DtypeIn,
-    FormatIn,
-    InsideStorage,
-    Length,
-    NoNullElement,
-    NoSelfOverlap,
-    NotNull,
-    ProductSupports,
-    RankIn,
-    SameDtype,
-    SameShape,
-    ShapeIs,
-)
 from aclnn.contract.stage import Stage
 from aclnn.contract.words import flatten
 
@@ -102,71 +88,50 @@ class Arg:
     def own_rules(self, family: str) -> Iterator[Rule]:
         if not self.optional and self.kind not in BY_VALUE:
             conditional = {} if self.when is None else {"stage": Stage.NEEDED, "conditions": (self.when,)}
-            yield NotNull(arg=self.name, **conditional)  # type: ignore[arg-type]
+            yield rules.NotNull(arg=self.name, **conditional)  # type: ignore[arg-type]
         if self.kind == "tensor_list":
-            yield NoNullElement(arg=self.name)
+            yield rules.NoNullElement(arg=self.name)
             if self.count is not None:
-                yield Length(arg=self.name, lengths=(self.count,))
+                yield rules.Length(arg=self.name, lengths=(self.count,))
         if self.kind == "scalar":
-            yield Castable(arg=self.name)
+            yield rules.Castable(arg=self.name)
         if self.is_tensor:
             yield from self._tensor_rules(family)
         if not self.out:
             yield from self.likeness_rules()
 
     def _tensor_rules(self, family: str) -> Iterator[Rule]:
-        yield DtypeIn(arg=self.name, family=family, dtypes=self.dtypes)
-        yield RankIn(arg=self.name, ranks=self.ranks, also=self.ranks_also)
+        yield rules.DtypeIn(arg=self.name, family=family, dtypes=self.dtypes)
+        yield rules.RankIn(arg=self.name, ranks=self.ranks, also=self.ranks_also)
         if self.formats:
-            yield FormatIn(arg=self.name, by_rank=self.formats)
-        yield InsideStorage(arg=self.name)
+            yield rules.FormatIn(arg=self.name, by_rank=self.formats)
+        yield rules.InsideStorage(arg=self.name)
         if self.out:
-            yield NoSelfOverlap(arg=self.name)
+            yield rules.NoSelfOverlap(arg=self.name)
 
     def likeness_rules(self) -> Iterator[Rule]:
         """Dtype and shape as the declaration has them from other arguments."""
         if isinstance(self.dtype_like, str) and not self.dtype_free:
-            yield SameDtype(first=self.name, second=self.dtype_like)
+            yield rules.SameDtype(first=self.name, second=self.dtype_like)
         if isinstance(self.shape, str):
-            yield SameShape(first=self.name, second=self.shape)
+            yield rules.SameShape(first=self.name, second=self.shape)
         elif self.shape is not None:
-            yield ShapeIs(arg=self.name, shape=self.shape)
+            yield rules.ShapeIs(arg=self.name, shape=self.shape)
 
 
-def tensor_in(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="tensor", **given)
+def _maker(kind: str, **always: Any) -> Callable[..., Arg]:
+    """What makes arguments of one kind, by name."""
+    return lambda name, **given: Arg(name=name, kind=kind, **always, **given)
 
 
-def tensor_out(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="tensor", out=True, **given)
-
-
-def tensor_updated(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="tensor", out=True, updated=True, **given)
-
-
-def tensor_list(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="tensor_list", **given)
-
-
-def scalar(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="scalar", **given)
-
-
-def flag(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="bool", **given)
+tensor_in, tensor_out = _maker("tensor"), _maker("tensor", out=True)
+tensor_updated, tensor_list = _maker("tensor", out=True, updated=True), _maker("tensor_list")
+scalar, flag = _maker("scalar"), _maker("bool")
+int_array, bool_array = _maker("int_array"), _maker("bool_array")
 
 
 def number(name: str, kind: str, **given: Any) -> Arg:
     return Arg(name=name, kind=kind, **given)
-
-
-def int_array(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="int_array", **given)
-
-
-def bool_array(name: str, **given: Any) -> Arg:
-    return Arg(name=name, kind="bool_array", **given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +145,6 @@ class Op:
     args: tuple[Arg, ...]
     rules: tuple[Any, ...] = ()
     advice: tuple[Advice, ...] = ()  # what the maker of a valid call should know: a warning, never a refusal
-    pairs_with: str | None = None
     header: str = ""  # aclnnop/aclnn_<header>.h
     in_place: bool = False  # an output may be the same view as an input
     rows: Rows | None = None  # which tensors may also come as rows
@@ -225,7 +189,7 @@ class Op:
 
         What an output has from the inputs is asked after what the inputs have from each other: the first fault counts.
         """
-        derived = [ProductSupports(family=self.family), *(r for a in self.args for r in a.own_rules(self.family))]
+        derived = [rules.ProductSupports(family=self.family), *(r for a in self.args for r in a.own_rules(self.family))]
         of_outputs = [r for a in self.outputs for r in a.likeness_rules()]
         return tuple(sorted((*derived, *flatten(self.rules), *of_outputs), key=lambda rule: rule.stage))
 
@@ -236,7 +200,7 @@ class Op:
             made = tuple(dense(dtype, like.shape, like.format) for like in call.specs(arg.shape))
             return made if arg.kind == "tensor_list" else made[0]
         assert arg.shape is not None
-        shapes = ShapeIs(arg=arg.name, shape=arg.shape).expected(call)
+        shapes = rules.ShapeIs(arg=arg.name, shape=arg.shape).expected(call)
         count = 1 if arg.count is None else arg.count.value(call)
         made = tuple(dense(dtype, shape, arg.default_format(len(shape))) for shape in islice(shapes, count))
         return made if arg.kind == "tensor_list" else made[0]

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from aclnn.contract import rules
 from aclnn.contract.expr import Attr, Expr, Given, lift
-from aclnn.contract.rule import Range, Rule
-from aclnn.contract.rules import (
-    Between,
-    EachBelow,
-    Equal,
-    Length,
-    Multiple,
-    NotNull,
-    OneOf,
-    SameDtype,
-    SameFormat,
-    SameRank,
-    SameShape,
-    ShapeIs,
-)
+from aclnn.contract.rule import Pair, Range, Rule
 from aclnn.contract.stage import Stage
 
 Rules = tuple[Rule, ...]
@@ -36,27 +23,20 @@ def when(condition: Expr | str, *rules: Any) -> Rules:
 def all_or_none(*names: str) -> Rules:
     """Arguments that may be null, but only together."""
     pairs = ((name, other) for name in names for other in names if name != other)
-    return tuple(NotNull(arg=name, stage=Stage.NEEDED, conditions=(Given(other),)) for name, other in pairs)
+    return tuple(rules.NotNull(arg=name, stage=Stage.NEEDED, conditions=(Given(other),)) for name, other in pairs)
 
 
-def same_dtype(first: str, *others: str) -> Rules:
-    return tuple(SameDtype(first=other, second=first) for other in others)
+def _alike(kind: type[Pair]) -> Callable[..., Rules]:
+    """Arguments that are like the first one."""
+    return lambda first, *others: tuple(kind(first=other, second=first) for other in others)
 
 
-def same_rank(first: str, *others: str) -> Rules:
-    return tuple(SameRank(first=other, second=first) for other in others)
-
-
-def same_format(first: str, *others: str) -> Rules:
-    return tuple(SameFormat(first=other, second=first) for other in others)
-
-
-def same_shape(first: str, *others: str) -> Rules:
-    return tuple(SameShape(first=other, second=first) for other in others)
+same_dtype, same_rank = _alike(rules.SameDtype), _alike(rules.SameRank)
+same_format, same_shape = _alike(rules.SameFormat), _alike(rules.SameShape)
 
 
 def between(what: Expr | str, low: Any = None, high: Any = None, stage: Stage = Stage.ATTRIBUTE) -> Rules:
-    return (Between(what=Attr(what) if isinstance(what, str) else what, range=Range(low, high), stage=stage),)
+    return (rules.Between(what=Attr(what) if isinstance(what, str) else what, range=Range(low, high), stage=stage),)
 
 
 def at_least(what: Expr | str, low: Any) -> Rules:
@@ -64,27 +44,27 @@ def at_least(what: Expr | str, low: Any) -> Rules:
 
 
 def one_of(arg: str, *among: Any) -> Rules:
-    return (OneOf(arg=arg, among=among),)
+    return (rules.OneOf(arg=arg, among=among),)
 
 
 def equal(left: Expr, right: Expr | int) -> Rules:
-    return (Equal(left=left, right=lift(right)),)
+    return (rules.Equal(left=left, right=lift(right)),)
 
 
 def length(arg: str, *lengths: Expr | int, stage: Stage = Stage.LIST) -> Rules:
-    return (Length(arg=arg, lengths=tuple(map(lift, lengths)), stage=stage),)
+    return (rules.Length(arg=arg, lengths=tuple(map(lift, lengths)), stage=stage),)
 
 
 def multiple(what: Expr, of: Expr) -> Rules:
-    return (Multiple(what=what, of=of),)
+    return (rules.Multiple(what=what, of=of),)
 
 
 def each_below(arg: str, other: str) -> Rules:
-    return (EachBelow(arg=arg, other=other),)
+    return (rules.EachBelow(arg=arg, other=other),)
 
 
 def shape_is(arg: str, shape: Expr | Iterable[Expr | int]) -> Rules:
-    return (ShapeIs(arg=arg, shape=shape if isinstance(shape, Expr) else tuple(map(lift, shape))),)
+    return (rules.ShapeIs(arg=arg, shape=shape if isinstance(shape, Expr) else tuple(map(lift, shape))),)
 
 
 def flatten(rules: Iterable[Any]) -> Rules:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aclnn.capi import functions
 from aclnn.gen import pyacl
-from aclnn.gen.names import answered, said
+from aclnn.gen.names import REAL, STUB, row
 from aclnn.gen.tables import Table
 
 FUNCTIONS = (
@@ -38,8 +38,8 @@ _CONSTANTS = {
     "aclrtMem…": r"ACL_(?:MEM|DDR|HBM)\w*",
     "aclCANNPackageName": r"ACL_PKG_NAME_\w+",
 }
-_STATES = {"en": ("real", "stub", "absent"), "zh": ("可用", "桩", "无")}
-_ABSENT = {
+_ABSENT = {"en": "absent", "zh": "无"}
+_NOT_FOUND = {
     "en": "Looked up by name; who does not find it goes on without.",
     "zh": "按名称查找；找不到时程序自行绕过。",
 }
@@ -70,31 +70,22 @@ def _defined(path: Path) -> list[str]:
 
 
 def _constants(lang: str) -> Iterator[tuple[str, ...]]:
-    real, _, _ = _STATES[lang]
     for group, names in constant_names().items():
-        yield f"`{group}`", real, ", ".join(f"`{name}`" for name in names)
+        yield f"`{group}`", REAL[lang], ", ".join(f"`{name}`" for name in names)
 
 
 def _functions(lang: str) -> Iterator[tuple[str, ...]]:
-    real, stub, absent = _STATES[lang]
     known = {f.name: f for f in functions.runtime_functions()}
     for name in FUNCTIONS:
-        found = known.get(name)
-        if found is None:
-            yield f"`{name}`", absent, _ABSENT[lang]
-        elif found.is_real:
-            yield f"`{name}`", real, said(found, lang)
-        else:
-            yield f"`{name}`", stub, answered(found, lang)
-    yield _HOOKS[lang], absent, _ABSENT[lang]
+        yield row(known[name], lang) if name in known else (f"`{name}`", _ABSENT[lang], _NOT_FOUND[lang])
+    yield _HOOKS[lang], _ABSENT[lang], _NOT_FOUND[lang]
 
 
 def _python(lang: str) -> Iterator[tuple[str, ...]]:
-    real, stub, _ = _STATES[lang]
     for module, names in python_names().items():
-        yield f"`{module}`", real, ", ".join(f"`{name}`" for name in names)
+        yield f"`{module}`", REAL[lang], ", ".join(f"`{name}`" for name in names)
     absent = {
         "en": "Every function raises `acl.NotSupportedError` with a sentence.",
         "zh": "任一函数均抛出`acl.NotSupportedError`并说明原因。",
     }
-    yield "`acl.mdl`, `acl.op`, `acl.blas`, `acl.media`, `acl.himpi`, `acl.tdt`, `acl.prof`", stub, absent[lang]
+    yield "`acl.mdl`, `acl.op`, `acl.blas`, `acl.media`, `acl.himpi`, `acl.tdt`, `acl.prof`", STUB[lang], absent[lang]

@@ -7,16 +7,14 @@ from aclnn.capi import functions
 from aclnn.gen.tables import Table
 
 _HEAD = {"en": ("function", "here", "what it does"), "zh": ("函数", "状态", "在本库中的行为")}
-_REAL = {"en": "real", "zh": "可用"}
-_STUB = {"en": "stub", "zh": "桩"}
+REAL = {"en": "real", "zh": "可用"}
+STUB = {"en": "stub", "zh": "桩"}
 
 
 def exported_functions(lang: str) -> Table:
     """The operators, the runtime, and then what is only a name."""
-    runtime = functions.runtime_functions()
-    real = [(f"`{f.name}`", _REAL[lang], said(f, lang)) for f in runtime if f.is_real]
-    stubs = [(f"`{f.name}`", _STUB[lang], answered(f, lang)) for f in runtime if not f.is_real]
-    return _HEAD[lang], [*_operators(lang), *real, *stubs]
+    real_first = sorted(functions.runtime_functions(), key=lambda f: not f.is_real)
+    return _HEAD[lang], [*_operators(lang), *(row(f, lang) for f in real_first)]
 
 
 def _operators(lang: str) -> list[tuple[str, ...]]:
@@ -28,15 +26,17 @@ def _operators(lang: str) -> list[tuple[str, ...]]:
     for op in ops.all_ops():
         what = op.en if lang == "en" else op.zh
         for name in (f"{op.name}GetWorkspaceSize", op.name):
-            rows.append((f"`{name}`", _REAL[lang], what if name == op.name else phase))
+            rows.append((f"`{name}`", REAL[lang], what if name == op.name else phase))
     return rows
 
 
-def said(function: functions.Function, lang: str) -> str:
-    return function.en if lang == "en" else function.zh
-
-
-def answered(function: functions.Function, lang: str) -> str:
-    if lang == "zh":
-        return f"返回207000：{function.zh}。" + ("" if function.is_declared else "仅可通过dlsym获取。")
-    return f"207000: {function.en}." + ("" if function.is_declared else " Found by dlsym, not declared.")
+def row(function: functions.Function, lang: str) -> tuple[str, ...]:
+    """What a function does, or what one that is only a name answers."""
+    name, said = f"`{function.name}`", function.en if lang == "en" else function.zh
+    if function.is_real:
+        return name, REAL[lang], said
+    answer, hidden = {
+        "en": (f"207000: {said}.", " Found by dlsym, not declared."),
+        "zh": (f"返回207000：{said}。", "仅可通过dlsym获取。"),
+    }[lang]
+    return name, STUB[lang], answer + ("" if function.is_declared else hidden)

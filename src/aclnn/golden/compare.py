@@ -87,15 +87,11 @@ def _standard(name: str | None, own: Tolerances, also: Any, is_dump: bool) -> St
     """The standard that was named, or the one that goes with what there is to judge."""
     chosen = standards.find(name or ("sound" if is_dump and not own.any_given else "mixed"))
     own.refuse_others(chosen)
-    _refuse_one_baseline(chosen, also, is_dump)
-    return chosen
-
-
-def _refuse_one_baseline(standard: Standard, also: Any, is_dump: bool) -> None:
     if also is not None and not is_dump:
         raise invalid(f"also is {also}; a third party's result stands beside a dump alone.", "also")
-    if standard.name == TWO_BASELINES and also is None:
+    if chosen.name == TWO_BASELINES and also is None:
         raise invalid(f"{TWO_BASELINES} needs a third party's dump beside the target's: name it with also.", "also")
+    return chosen
 
 
 def _compared(found: Iterator[Subject], only: Sequence[str] | None, asked: Asked) -> list[OutputReport]:

@@ -81,14 +81,16 @@ class Judge:
 
     def _prepared(self, unit: Unit) -> PreparedCall:
         attributes = dict(self.said_of(unit.call))
+        if unit.call.kind.lower().endswith("elu"):
+            return elu.prepared(unit, attributes)
         if not unit.call.kind.startswith("LSTM"):
-            make = elu.prepared if unit.call.kind.lower().endswith("elu") else convolution.prepared
+            make = shared.parameters_of_convolution if unit.direction == PARAMETERS else convolution.prepared
             return make(unit, attributes)
         if unit.direction == FORWARD:
             reading, right = self.reading(unit.call)
             prepared = lstm.forward(reading)
             if not right and prepared.doubt is not None and "dropout" not in attributes:
-                self._refuse_doubt(unit, prepared)
+                self._refuse_doubt(prepared)
             return prepared
         if unit.direction == PARAMETERS:
             return shared.parameters_of_lstm(unit, [self._right_reading(call) for call in unit.siblings])
@@ -129,7 +131,7 @@ class Judge:
             )
         return reading
 
-    def _refuse_doubt(self, unit: Unit, prepared: PreparedCall) -> None:
+    def _refuse_doubt(self, prepared: PreparedCall) -> None:
         """The first layer is before any dropout: if that is right, dropout explains the rest."""
         behind = prepared.behind
         assert isinstance(behind, Recurrence)

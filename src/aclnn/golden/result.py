@@ -88,8 +88,12 @@ class OutputReport:
     def badness(self) -> tuple[int, float]:
         """By this the worst comes first."""
         order = {ERROR: 3, FAIL: 2, PASS: 1, SKIPPED: 0}[self.status]
-        worst = self.measured.worst if self.measured else None
-        return max(order, 2 if self.sound is False else 0), worst.ratio if worst else 0.0
+        return max(order, 2 if self.sound is False else 0), self.worst.ratio if self.worst else 0.0
+
+    @property
+    def worst(self) -> Miss | None:
+        """The element that is furthest off."""
+        return self.measured.worst if self.measured else None
 
 
 class Worst(NamedTuple):
@@ -151,7 +155,7 @@ class Comparison:
     @property
     def worst(self) -> Worst | None:
         """The worst element of all outputs."""
-        found = [(r, r.measured.worst) for r in self.compared if r.measured and r.measured.worst]
+        found = [(r, r.worst) for r in self.reports if r.worst]
         if not found:
             return None
         report, miss = max(found, key=lambda pair: pair[1].ratio)
@@ -213,6 +217,10 @@ class CallRow(NamedTuple):
     @property
     def is_judged(self) -> bool:
         return any(r.measured is not None for r in self.reports)
+
+    @property
+    def status(self) -> str:
+        return FAIL if self.is_wrong else PASS if self.is_judged else SKIPPED
 
     @property
     def worst(self) -> OutputReport:
@@ -277,13 +285,25 @@ def miss_sentence(report: OutputReport) -> Text | None:
 
 def worst_sentence(report: OutputReport, digits: int = 9) -> Text | None:
     """The worst element, and how far off it is."""
-    worst = report.measured.worst if report.measured else None
+    worst = report.worst
     if worst is None:
         return None
     target, golden, ratio = f"{worst.target:.{digits}g}", f"{worst.golden:.{digits}g}", number(worst.ratio)
     return Text(
         f"worst at {list(worst.index)}: target {target}, golden {golden}, {ratio} times the allowed error",
         f"最差元素{list(worst.index)}：待测{target}，标杆{golden}，误差为允许值的{ratio}倍",
+    )
+
+
+def specials_sentence(report: OutputReport) -> Text | None:
+    """How many elements are NaN or Inf, and of how many the two sides say different things."""
+    found = report.measured
+    if found is None or not (found.nan_target or found.nan_golden or found.inf_target or found.inf_golden):
+        return None
+    counts = (found.nan_target, found.inf_target, found.nan_golden, found.inf_golden, found.special_misses)
+    return Text(
+        "target NaN {:,} Inf {:,}, golden NaN {:,} Inf {:,}, {:,} do not agree".format(*counts),
+        "待测NaN {:,} Inf {:,}，标杆NaN {:,} Inf {:,}，不一致{:,}".format(*counts),
     )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from aclnn.golden.judge.baselines import beside
 from aclnn.golden.judge.metrics import Measured
 from aclnn.golden.judge.standards import TWO_BASELINES
 from aclnn.golden.outputs import Asked
+from aclnn.golden.processes import in_processes
 from aclnn.golden.read.msprobe import dump as dumps
 from aclnn.golden.read.msprobe.calls import FORWARD, Unit, is_ours
 from aclnn.golden.read.msprobe.dump import Dump, Recorded
@@ -54,7 +53,7 @@ def compare_dumps(
         other = None if also is None else _other(also, folder, path)
         found = list(_judgements(folder, other, asked, replace(work, told=_share(work.told, n, len(folders)))))
         found.sort(key=lambda judgement: judgement.reports[0].order)
-        note_contents(Dump(folder, "", "", {}), found, whole=work.shard == WHOLE)
+        note_contents(Dump(folder, {}), found, whole=work.shard == WHOLE)
         for judgement in found:
             for report in judgement.reports:
                 report.case, report.order = f"{prefix}{report.case}", report.order + n * ORDERS
@@ -116,14 +115,7 @@ def _here(judge: Judge, chosen: Sequence[int]) -> Iterator[tuple[int, Judgement]
 
 def _in_processes(judge: Judge, chosen: Sequence[int], jobs: int) -> Iterator[tuple[int, Judgement]]:
     """The same in several processes, each on one thread; each reads dump.json itself."""
-    context = multiprocessing.get_context("spawn")  # a fork would inherit the locks of running threads
-    with ProcessPoolExecutor(jobs, context) as pool:
-        waiting = {pool.submit(_in_process, judge.dump.folder, judge.asked, i): i for i in chosen}
-        try:
-            for done in as_completed(waiting):
-                yield waiting[done], done.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    return in_processes(jobs, _in_process, {i: (judge.dump.folder, judge.asked, i) for i in chosen})
 
 
 _JUDGES: dict[Path, Judge] = {}

@@ -30,7 +30,7 @@ from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Attr, Dim, Dims, Is, Limited, Promoted
-from aclnn.contract.model import Op, formats, number, tensor_in, tensor_out
+from aclnn.contract.model import Arg, Op, formats, number, tensor_in, tensor_out
 from aclnn.contract.stage import Stage
 from aclnn.contract.words import at_least, between, equal, one_of, same_dtype, shape_is, when
 from aclnn.ops.convolution_rules import CUBE_MATH_TYPE
@@ -55,11 +55,17 @@ ATTRIBUTE_RULES = (
     when(Is(COMPUTED_AS, ("bfloat16",)), one_of("cubeMathType", 0, 1)),
 )
 
+
+def _gradient(of: str, zh: str, **given: Any) -> Arg:
+    """The gradient of an argument, which has its shape and dtype."""
+    like: dict[str, Any] = {"shape": of, "dtype_like": of, "contiguous_documented": True}
+    return tensor_out(f"grad{of.capitalize()}", **like, en=f"Gradient of {of}.", zh=f"{zh}的梯度。", **given)
+
+
 conv_tbc_backward = Op(
     "aclnnConvTbcBackward",
     family="ConvTbc",
     header="convolution_backward",
-    pairs_with="aclnnConvTbc",
     en="Gradients of a convolution over time: of its input, its weight and its bias.",
     zh="时序卷积的反向计算：输入、权重和偏置的梯度。",
     args=(
@@ -85,33 +91,9 @@ conv_tbc_backward = Op(
         ),
         PAD,
         CUBE_MATH_TYPE,
-        tensor_out(
-            "gradInput",
-            **SEQUENCE,
-            shape="input",
-            dtype_like="input",
-            contiguous_documented=True,
-            en="Gradient of input.",
-            zh="输入的梯度。",
-        ),
-        tensor_out(
-            "gradWeight",
-            **SEQUENCE,
-            shape="weight",
-            dtype_like="weight",
-            contiguous_documented=True,
-            en="Gradient of weight.",
-            zh="权重的梯度。",
-        ),
-        tensor_out(
-            "gradBias",
-            **CHANNELS,
-            shape="bias",
-            dtype_like="bias",
-            contiguous_documented=True,
-            en="Gradient of bias.",
-            zh="偏置的梯度。",
-        ),
+        _gradient("input", "输入", **SEQUENCE),
+        _gradient("weight", "权重", **SEQUENCE),
+        _gradient("bias", "偏置", **CHANNELS),
     ),
     rules=(
         same_dtype("self", "input", "weight", "bias"),
@@ -221,7 +203,6 @@ conv_tbc = Op(
     "aclnnConvTbc",
     family="ConvTbc",
     header="convolution",
-    pairs_with="aclnnConvTbcBackward",
     en="A convolution over time.",
     zh="时序卷积。",
     args=(

@@ -14,7 +14,7 @@ Backward  gradInput[n, i] = Σ W[q]ᵀ · gradOutput[n, u]              over the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,7 @@ from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import At, Attr, Dim, Dims, Promoted
-from aclnn.contract.model import Op, bool_array, int_array, number, tensor_in, tensor_out
+from aclnn.contract.model import Arg, Op, bool_array, int_array, number, tensor_in, tensor_out
 from aclnn.contract.stage import Stage
 from aclnn.contract.words import equal, length, same_format, same_rank, when
 from aclnn.ops.convolution_rules import (
@@ -53,11 +53,23 @@ from aclnn.ops.definition import Definition
 
 COMPUTED_AS = Promoted(("gradOutput", "input", "weight"))
 
+
+def _gradient(name: str, index: int, en: str, zh: str, **given: Any) -> Arg:
+    """An output that outputMask asks for."""
+    return tensor_out(
+        name,
+        when=At("outputMask", index),
+        contiguous_documented=True,
+        en=f"Gradient of {en}. Written only if outputMask[{index}].",
+        zh=f"{zh}的梯度。仅在outputMask[{index}]为true时写入。",
+        **given,
+    )
+
+
 convolution_backward = Op(
     "aclnnConvolutionBackward",
     family="Convolution",
     header="convolution_backward",
-    pairs_with="aclnnConvolution",
     en="Gradients of a convolution: of its input, its weight and its bias, as asked for.",
     zh="卷积的反向计算：按需计算输入、权重和偏置的梯度。",
     args=(
@@ -88,37 +100,17 @@ convolution_backward = Op(
             zh="需要计算哪些梯度：输入、权重、偏置。",
         ),
         CUBE_MATH_TYPE,
-        tensor_out(
-            "gradInput",
-            **TENSOR,
-            when=At("outputMask", 0),
-            shape="input",
-            dtype_like="input",
-            contiguous_documented=True,
-            en="Gradient of input. Written only if outputMask[0].",
-            zh="输入的梯度。仅在outputMask[0]为true时写入。",
-        ),
-        tensor_out(
-            "gradWeight",
-            **TENSOR,
-            when=At("outputMask", 1),
-            shape="weight",
-            dtype_like="weight",
-            dtype_free=True,
-            contiguous_documented=True,
-            en="Gradient of weight. Written only if outputMask[1].",
-            zh="权重的梯度。仅在outputMask[1]为true时写入。",
-        ),
-        tensor_out(
+        _gradient("gradInput", 0, "input", "输入", **TENSOR, shape="input", dtype_like="input"),
+        _gradient("gradWeight", 1, "weight", "权重", **TENSOR, shape="weight", dtype_like="weight", dtype_free=True),
+        _gradient(
             "gradBias",
+            2,
+            "the bias",
+            "偏置",
             ranks=(1,),
             formats=BIAS_FORMATS,
-            when=At("outputMask", 2),
             shape=(Dim("gradOutput", 1),),
             dtype_like="gradOutput",
-            contiguous_documented=True,
-            en="Gradient of the bias. Written only if outputMask[2].",
-            zh="偏置的梯度。仅在outputMask[2]为true时写入。",
         ),
     ),
     rules=(
@@ -254,15 +246,20 @@ def convolution_backward_case(
 
 
 def convolution_backward_cases() -> Iterator[Case]:
-    yield from _attributes()
-    yield from _dtypes_and_masks()
+    yield from shared_cases(convolution_backward_case)
+    yield from _mixed_dtypes_and_masks()
     yield from _views()
-    yield from _empty_tensors()
-    yield from beyond_the_limits(convolution_backward_case)
 
 
-def _attributes() -> Iterator[Case]:
-    make = convolution_backward_case
+def shared_cases(make: Callable[..., Case]) -> Iterator[Case]:
+    """What both directions are tried on; `make` makes the cases of one of them."""
+    yield from _attributes(make)
+    yield from _dtypes(make)
+    yield from _empty_tensors(make)
+    yield from beyond_the_limits(make)
+
+
+def _attributes(make: Callable[..., Case]) -> Iterator[Case]:
     for nd in (1, 2, 3):
         yield make(nd, size=5, padding=1)
         yield make(nd, size=6, padding=1, groups=2, stride=2, dilation=2)
@@ -278,8 +275,7 @@ def _attributes() -> Iterator[Case]:
         yield make(padding=(0, 1, 2, 1), stride=2, transposed=transposed).but("up, down, left, right")
 
 
-def _dtypes_and_masks() -> Iterator[Case]:
-    make = convolution_backward_case
+def _dtypes(make: Callable[..., Case]) -> Iterator[Case]:
     for dtype in (FLOAT16, BFLOAT16):
         yield make(size=5, padding=1, dtype=dtype)
         yield make(1, size=4, stride=2, output_padding=1, transposed=True, dtype=dtype)
@@ -288,7 +284,10 @@ def _dtypes_and_masks() -> Iterator[Case]:
         yield make(size=5, cube_math_type=cube_math_type)
         yield make(size=3, cube_math_type=cube_math_type, transposed=True, dtype=FLOAT16)
     yield make(size=5, cube_math_type=1, dtype=BFLOAT16)
-    plain = make(size=5)
+
+
+def _mixed_dtypes_and_masks() -> Iterator[Case]:
+    plain = convolution_backward_case(size=5)
 
     def tagged(dtype: DType, *names: str) -> dict[str, Any]:
         return {n: plain.values[n]._replace(dtype=dtype) for n in names}
@@ -316,8 +315,7 @@ def _views() -> Iterator[Case]:
     yield plain.seen("reversed gradBias", gradBias=((-2,), 11, None))
 
 
-def _empty_tensors() -> Iterator[Case]:
-    make = convolution_backward_case
+def _empty_tensors(make: Callable[..., Case]) -> Iterator[Case]:
     for transposed in (False, True):
         yield make(batch=0, size=4, transposed=transposed).but("no batch")
         yield make(1, batch=0, size=3, kernel=0, transposed=transposed).but("no batch, no kernel")

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from aclnn.base.device import CPU, DEFAULT, Device
-from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
+from aclnn.base.device import DEFAULT, Device
+from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.geometry import Array
 from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
@@ -27,7 +26,7 @@ from aclnn.contract.expr import Attr, Dim, Either, Formula, Limited, Promoted
 from aclnn.contract.model import Op, number, tensor_in, tensor_out
 from aclnn.contract.stage import Stage
 from aclnn.contract.words import between, same_format, same_rank, when
-from aclnn.ops.convolution import channels_last, channels_second, convolution_backward_case, flat
+from aclnn.ops.convolution import channels_last, channels_second, convolution_backward_case, flat, shared_cases
 from aclnn.ops.convolution_rules import (
     ATTRIBUTES,
     BIAS_FORMATS,
@@ -42,7 +41,6 @@ from aclnn.ops.convolution_rules import (
     TRANSPOSED_OUTPUT_SIZE,
     WEIGHT,
     attribute_rules,
-    beyond_the_limits,
     channel_rules,
     emptiness_rules,
 )
@@ -70,7 +68,6 @@ convolution = Op(
     "aclnnConvolution",
     family="Convolution",
     header="convolution",
-    pairs_with="aclnnConvolutionBackward",
     en="A convolution in one, two or three dimensions, plain or transposed.",
     zh="一维、二维或三维的卷积或转置卷积。",
     args=(
@@ -184,65 +181,22 @@ def convolution_case(
 
 
 def convolution_cases() -> Iterator[Case]:
-    yield from _attributes()
-    yield from _dtypes()
-    yield from _views()
-    yield from _empty_tensors()
-    yield from beyond_the_limits(convolution_case)
-
-
-def _attributes() -> Iterator[Case]:
-    make = convolution_case
+    yield from shared_cases(convolution_case)
     for nd in (1, 2, 3):
-        yield make(nd, size=5, padding=1)
-        yield make(nd, size=6, padding=1, groups=2, stride=2, dilation=2, has_bias=False)
-        yield make(nd, size=3, padding=1, transposed=True, has_bias=False)
-        yield make(nd, size=3, padding=1, groups=2, stride=3, dilation=2, output_padding=1, transposed=True)
-    yield make(size=(6, 5, 4), kernel=(3, 2, 1), stride=(1, 2, 3), padding=(2, 0, 1), dilation=(1, 2, 1))
-    yield make(kernel=1)
-    yield make(batch=1, in_channels=1, out_channels=1, size=1, kernel=1)
-    for transposed in (False, True):
-        yield make(groups=4, out_channels=8, padding=1, transposed=transposed).but("depthwise")
-        yield make(padding=(0, 1, 2, 1), stride=2, transposed=transposed).but("up, down, left, right")
-
-
-def _dtypes() -> Iterator[Case]:
-    make = convolution_case
-    for dtype in (FLOAT16, BFLOAT16):
-        yield make(size=5, padding=1, dtype=dtype)
-        yield make(1, size=4, stride=2, output_padding=1, transposed=True, dtype=dtype)
-    yield make(size=5, stride=2, dtype=FLOAT64, device=CPU)
-    for cube_math_type in (1, 2, 3):
-        yield make(size=5, cube_math_type=cube_math_type)
-    yield make(size=5, cube_math_type=1, dtype=BFLOAT16)
-    plain = make(size=5)
-
-    def tagged(dtype: DType, *names: str) -> dict[str, Any]:
-        return {n: plain.values[n]._replace(dtype=dtype) for n in names}
-
-    yield plain.but("three dtypes", **tagged(FLOAT16, "input"), **tagged(BFLOAT16, "weight"), cubeMathType=3)
-    yield plain.but("bias of another dtype", **tagged(FLOAT16, "bias"))
-    yield plain.but("output of another dtype", **tagged(BFLOAT16, "output"))
-
-
-def _views() -> Iterator[Case]:
+        yield convolution_case(nd, size=6, padding=1, groups=2, stride=2, dilation=2, has_bias=False)
+        yield convolution_case(nd, size=3, padding=1, transposed=True, has_bias=False)
     plain = convolution_case(size=5, padding=1)
     yield plain.seen("channels last in memory", input=((100, 1, 20, 4), 0, None))
     yield plain.seen("broadcast bias", bias=((0,), 1, None))
     yield plain.seen("reversed", input=((100, -25, 5, -1), 90, None), weight=((-36, 9, -3, 1), 200, None))
     yield plain.seen("spread output", output=((301, 50, 10, 2), 3, None))
 
+    def tagged(dtype: DType, name: str) -> dict[str, Any]:
+        return {name: plain.values[name]._replace(dtype=dtype)}
 
-def _empty_tensors() -> Iterator[Case]:
-    make = convolution_case
-    for transposed in (False, True):
-        yield make(batch=0, size=4, transposed=transposed).but("no batch")
-        yield make(1, batch=0, size=3, kernel=0, transposed=transposed).but("no batch, no kernel")
-    yield make(in_channels=0, size=4, groups=2).but("no input channels")
-    on_cpu = partial(make, device=CPU)
-    yield from (on_cpu(out_channels=0), on_cpu(size=0, padding=1, kernel=1), on_cpu(size=2), on_cpu(kernel=0))
-    yield on_cpu(in_channels=0, size=4, transposed=True)
-    yield on_cpu(1, size=1, kernel=2, padding=1, transposed=True).but("no output positions")
+    yield plain.but("three dtypes", **tagged(FLOAT16, "input"), **tagged(BFLOAT16, "weight"), cubeMathType=3)
+    yield plain.but("bias of another dtype", **tagged(FLOAT16, "bias"))
+    yield plain.but("output of another dtype", **tagged(BFLOAT16, "output"))
 
 
 OPERATORS = (Definition(convolution, convolution_reference, convolution_terms, convolution_case, convolution_cases),)

@@ -40,11 +40,16 @@ def _scalars(**given: Any) -> tuple[Arg, ...]:
     )
 
 
+def _result(name: str, like: str, en: str, zh: str) -> Arg:
+    """An output like an input; where its dtype is another, it is rounded to that of the input first."""
+    shared: dict[str, Any] = {"formats": ANY_FORMAT, "shape": like, "dtype_like": like, "round_through": like}
+    return tensor_out(name, **shared, dtype_free=True, en=en, zh=zh)
+
+
 elu_backward = Op(
     "aclnnEluBackward",
     family="Elu",
     header="elu_backward",
-    pairs_with="aclnnElu",
     in_place=True,
     en="Gradient of the ELU activation.",
     zh="ELU激活函数的反向计算。",
@@ -67,16 +72,7 @@ elu_backward = Op(
             en="The forward's output if isResult, else its input.",
             zh="isResult为true时是正向输出，否则是正向输入。",
         ),
-        tensor_out(
-            "gradInput",
-            formats=ANY_FORMAT,
-            shape="gradOutput",
-            dtype_like="gradOutput",
-            dtype_free=True,
-            round_through="gradOutput",
-            en="Gradient of the forward's input.",
-            zh="正向输入的梯度。",
-        ),
+        _result("gradInput", "gradOutput", "Gradient of the forward's input.", "正向输入的梯度。"),
     ),
     rules=(
         same_dtype("gradOutput", "selfOrResult"),
@@ -89,23 +85,13 @@ elu = Op(
     "aclnnElu",
     family="Elu",
     header="elu",
-    pairs_with="aclnnEluBackward",
     in_place=True,
     en="The ELU activation.",
     zh="ELU激活函数。",
     args=(
         tensor_in("self", python="input", formats=ANY_FORMAT, en="The input, x.", zh="输入，公式中的x。"),
         *_scalars(default=1.0),
-        tensor_out(
-            "out",
-            formats=ANY_FORMAT,
-            shape="self",
-            dtype_like="self",
-            dtype_free=True,
-            round_through="self",
-            en="The result, y.",
-            zh="输出，公式中的y。",
-        ),
+        _result("out", "self", "The result, y.", "输出，公式中的y。"),
     ),
 )
 
@@ -113,7 +99,6 @@ elu_ = Op(
     "aclnnInplaceElu",
     family="Elu",
     header="elu",
-    pairs_with="aclnnEluBackward",
     en="The ELU activation, written over its input.",
     zh="ELU激活函数的原地版本：结果写回输入。",
     args=(

@@ -16,7 +16,7 @@ takes part in step t when batchSizes[t] > n; elsewhere nothing of it is read, dx
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -65,14 +65,15 @@ def parameter_shapes(call: Call, hidden_size: Expr = HIDDEN_SIZE) -> tuple[tuple
     return tuple(shapes)
 
 
-PARAMETER_SHAPES = Formula(
-    parameter_shapes,
-    reads=("input", "hx", "hasBias", "numLayers", "bidirectional"),
-    en="layer by layer w_ih [4H, I], w_hh [4H, H] and with bias b_ih [4H], b_hh [4H], then the same of the reverse "
-    "direction; H is hx[0].shape[2], I is input.shape[2] and above the first layer H × directions",
-    zh="逐层依次为w_ih [4H, I]、w_hh [4H, H]，有偏置时还有b_ih [4H]、b_hh [4H]，然后是反向的同样各项；"
-    "H为hx[0].shape[2]，I为input.shape[2]，第一层以上为H × 方向数",
-)
+def shapes_of_parameters(hidden_size: ElementDim) -> Formula:
+    return Formula(
+        lambda call: parameter_shapes(call, hidden_size),
+        reads=("input", hidden_size.name, "hasBias", "numLayers", "bidirectional"),
+        en="layer by layer w_ih [4H, I], w_hh [4H, H] and with bias b_ih [4H], b_hh [4H], then the same of the reverse "
+        f"direction; H is {hidden_size.text('en')}, I is input.shape[2] and above the first layer H × directions",
+        zh="逐层依次为w_ih [4H, I]、w_hh [4H, H]，有偏置时还有b_ih [4H]、b_hh [4H]，然后是反向的同样各项；"
+        f"H为{hidden_size.text('zh')}，I为input.shape[2]，第一层以上为H × 方向数",
+    )
 
 
 def _tensor(name: str, **given: Any) -> Arg:
@@ -162,14 +163,13 @@ lstm_backward = Op(
     "aclnnLstmBackward",
     family="Lstm",
     header="lstm_backward",
-    pairs_with="aclnnLSTM",
     rows=rows_of("batchSizesOptional", "dy", "dxOut"),
     en="Gradient of an LSTM: of its input, its initial state and its parameters.",
     zh="LSTM的反向计算：输入、初始状态和参数的梯度。",
     args=(
         sequences("batchSizesOptional"),
         initial_state(STATE),
-        parameters(PARAMETER_SHAPES),
+        parameters(shapes_of_parameters(HIDDEN_SIZE)),
         _tensor(
             "dy",
             shape=(Dim("input", 0), Dim("input", 1), DIRECTIONS * HIDDEN_SIZE),
@@ -315,11 +315,18 @@ def lstm_backward_cases() -> Iterator[Case]:
     make = lstm_backward_case
     full = make(2, 2, 3, 2, lengths=(2, 1)).but("everything given", outputMask=(True, True, True, True))
     yield full
+    yield from shared_cases(make)
+    yield make(3, 2, dtype=FLOAT16).but("outputMask is ignored", outputMask=(False, False, False, False))
+    yield from _strided_cases(make(3, 2, 4, 2))
+    yield full.but("reversed batchSizesOptional", batchSizesOptional=TensorSpec(INT64, (2,), (-2,), 3, Format.ND, 4))
+
+
+def shared_cases(make: Callable[..., Case]) -> Iterator[Case]:
+    """What both directions are tried on; `make` makes the cases of one of them."""
     yield make(3, 2, 4, 3, layers=2, bidirectional=True)
     yield make(3, 2, 4, 3, layers=2, bidirectional=True, has_bias=False, batch_first=True, dtype=FLOAT16)
     yield make(4, 3, 2, 3, layers=3, batch_first=True, dropout=0.5, train=False)
     yield make(2, 1, 1, 1, dropout=1.0)
-    yield make(3, 2, dtype=FLOAT16).but("outputMask is ignored", outputMask=(False, False, False, False))
     for dtype in (BFLOAT16, FLOAT64, FLOAT16):
         yield make(3, 2, 2, 3, layers=2, bidirectional=True, dtype=dtype, device=CPU)
     for lengths in ((4, 4, 2, 1), (3, 1, 0, 0), (0, 0, 0, 0)):
@@ -327,14 +334,13 @@ def lstm_backward_cases() -> Iterator[Case]:
         yield make(4, 4, 3, 2, 1, batch_first=True, lengths=lengths, dtype=FLOAT16)
     for steps, batch, input_size, hidden_size in ((0, 2, 3, 2), (2, 0, 3, 2), (2, 2, 0, 2), (2, 2, 3, 0), (0, 2, 3, 0)):
         yield make(steps, batch, input_size, hidden_size, layers=2, bidirectional=True)
-    yield from _strided_cases(make(3, 2, 4, 2))
-    yield full.but("reversed batchSizesOptional", batchSizesOptional=TensorSpec(INT64, (2,), (-2,), 3, Format.ND, 4))
+
+
+def view(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, storage: int) -> TensorSpec:
+    return TensorSpec(FLOAT32, shape, strides, offset, Format.ND, storage)
 
 
 def _strided_cases(plain: Case) -> Iterator[Case]:
-    def view(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, storage: int) -> TensorSpec:
-        return TensorSpec(FLOAT32, shape, strides, offset, Format.ND, storage)
-
     w_ih, w_hh, b_ih, b_hh = plain.values["params"]
     backwards = view((3, 2, 4), (-8, 4, -1), 19, 24)
     yield plain.but("reversed input of format NCL", input=backwards._replace(format=Format.NCL))

@@ -12,7 +12,7 @@ The biases are both there or both absent. A null gradient enters the formulas as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,6 @@ thnn_fused_lstm_cell_backward = Op(
     "aclnnThnnFusedLstmCellBackward",
     family="ThnnFusedLstmCell",
     header="thnn_fused_lstm_cell_backward",
-    pairs_with="aclnnThnnFusedLstmCell",
     en="Gradient of the LSTM cell behind its matrix products: of the four gates, the cell state and the bias.",
     zh="LSTMCell中矩阵乘之后部分的反向计算：四个门、细胞状态和偏置的梯度。",
     args=(
@@ -183,15 +182,10 @@ def thnn_fused_lstm_cell_backward_cases() -> Iterator[Case]:
     make = thnn_fused_lstm_cell_backward_case
     plain = make()
     yield plain
-    yield make(5, 3, dtype=FLOAT16)
+    yield from _shared_cases(make)
     yield make(300, 2, dtype=FLOAT16)
-    for dtype in (FLOAT32, BFLOAT16, FLOAT64):
-        yield make(4, 5, dtype=dtype, device=CPU)
     for has_grad_hy, has_grad_cy in ((False, True), (True, False), (False, False)):
         yield make(2, 3, True, has_grad_hy, has_grad_cy)
-    for batch, hidden_size in ((0, 3), (3, 0), (0, 0), (1, 1)):
-        yield make(batch, hidden_size)
-    yield make(has_bias=False)
     yield plain.but("gradBiasOut given but not asked for", hasBias=False)
     yield plain.but("gradBiasOut of any kind when not asked for", hasBias=False, gradBiasOut=dense(FLOAT64, (2, 2)))
     yield plain.seen("broadcast gradHyOptional", gradHyOptional=((0, 1), 2, 9))
@@ -202,6 +196,16 @@ def thnn_fused_lstm_cell_backward_cases() -> Iterator[Case]:
     yield plain.seen("spread gradCxOut", gradCxOut=((10, 2), 3, 40))
 
 
+def _shared_cases(make: Callable[..., Case]) -> Iterator[Case]:
+    """What both directions are tried on; `make` makes the cases of one of them."""
+    yield make(5, 3, dtype=FLOAT16)
+    yield make(has_bias=False)
+    for dtype in (FLOAT32, BFLOAT16, FLOAT64):
+        yield make(4, 5, dtype=dtype, device=CPU)
+    for batch, hidden_size in ((0, 3), (3, 0), (0, 0), (1, 1)):
+        yield make(batch, hidden_size)
+
+
 def _bias(name: str, python: str, **given: Any) -> Arg:
     return tensor_in(name, python=python, optional=True, default=None, **BIAS, **given)
 
@@ -210,7 +214,6 @@ thnn_fused_lstm_cell = Op(
     "aclnnThnnFusedLstmCell",
     family="ThnnFusedLstmCell",
     header="thnn_fused_lstm_cell",
-    pairs_with="aclnnThnnFusedLstmCellBackward",
     en="The LSTM cell behind its matrix products: new states, and the activated gates for the backward.",
     zh="LSTMCell中矩阵乘之后的部分：新的状态，以及供反向使用的激活后的门。",
     args=(
@@ -258,13 +261,13 @@ def cell_state_totals(a: Array, a_total: Array, c_prev: Array, c_prev_total: Arr
     a_i, a_f, a_g, a_o = np.split(nearest_zero(a, a_total), 4, axis=-1)
     t_i, t_f, t_g, t_o = np.split(a_total, 4, axis=-1)
     t_i, t_f, t_o = (
-        passed_on(_sigmoid_slope(near), total) + gate + _VANISHED
+        passed_on(sigmoid_slope(near), total) + gate + _VANISHED
         for near, total, gate in ((a_i, t_i, i), (a_f, t_f, f), (a_o, t_o, o))
     )
-    t_g = passed_on(_tanh_slope(a_g), t_g) + np.abs(g)
+    t_g = passed_on(tanh_slope(a_g), t_g) + np.abs(g)
     t_c = t_f * np.abs(c_prev) + f * c_prev_total + t_i * np.abs(g) + i * t_g
     t_c = t_c + beyond_range(Size.computed(f, t_f), Size.computed(c_prev, c_prev_total))
-    t_tanh = passed_on(_tanh_slope(nearest_zero(c, t_c)), t_c) + np.abs(tanh_c)
+    t_tanh = passed_on(tanh_slope(nearest_zero(c, t_c)), t_c) + np.abs(tanh_c)
     t_h = t_o * np.abs(tanh_c) + o * t_tanh + TINIEST
     return {"i": t_i, "f": t_f, "g": t_g, "o": t_o, "c": t_c, "tanhc": t_tanh, "h": t_h}
 
@@ -273,11 +276,11 @@ _VANISHED = 2.0**-104
 """1 / (1 + exp(−a)) is 0 in float32 below a = −88.7, where exp overflows and the sigmoid is still u times this."""
 
 
-def _sigmoid_slope(a: Array) -> Array:
+def sigmoid_slope(a: Array) -> Array:
     return sigmoid(a) * sigmoid(-a)
 
 
-def _tanh_slope(a: Array) -> Array:
+def tanh_slope(a: Array) -> Array:
     return np.asarray(1 - np.tanh(a) ** 2)
 
 
@@ -310,15 +313,9 @@ def thnn_fused_lstm_cell_case(
 
 
 def thnn_fused_lstm_cell_cases() -> Iterator[Case]:
-    make = thnn_fused_lstm_cell_case
-    plain = make()
+    plain = thnn_fused_lstm_cell_case()
     yield plain
-    yield make(5, 3, dtype=FLOAT16)
-    yield make(has_bias=False)
-    for dtype in (FLOAT32, BFLOAT16, FLOAT64):
-        yield make(4, 5, dtype=dtype, device=CPU)
-    for batch, hidden_size in ((0, 3), (3, 0), (0, 0), (1, 1)):
-        yield make(batch, hidden_size)
+    yield from _shared_cases(thnn_fused_lstm_cell_case)
     yield plain.seen("broadcast inputGates", inputGates=((0, 1), 2, 20))
     yield plain.seen("reversed hiddenGates", hiddenGates=((-16, -1), 47, 48))
     yield plain.seen("transposed cx", cx=((1, 3), 0, 12))

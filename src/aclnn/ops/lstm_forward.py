@@ -10,7 +10,7 @@ its input is not read, output and the lists are 0, and its state passes unchange
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,9 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.ranges import finite_or_unknown
-from aclnn.base.tensor import TensorSpec
 from aclnn.base.tolerance import Terms
 from aclnn.contract.cases import Case
-from aclnn.contract.expr import Above, Attr, Const, Dim, ElementDim, Formula
+from aclnn.contract.expr import Above, Attr, Const, Dim, ElementDim
 from aclnn.contract.model import Arg, Op, flag, number, tensor_list, tensor_out
 from aclnn.contract.rows import ALSO
 from aclnn.contract.rules import Descending
@@ -44,24 +43,18 @@ from aclnn.ops.lstm import (
     batch_sizes,
     initial_state,
     lstm_backward_case,
-    parameter_shapes,
     parameters,
     rows_of,
     sequences,
+    shapes_of_parameters,
+    shared_cases,
+    view,
 )
 from aclnn.ops.lstm_cell import cell_state_totals, cell_states
+from aclnn.ops.lstm_time_loop import LstmLoop, States
 
 HIDDEN_SIZE = ElementDim("params", 1, -1)  # w_hh is [4H, H]
 STATE = (LAYERS, BATCH, HIDDEN_SIZE)
-
-PARAMETER_SHAPES = Formula(
-    lambda call: parameter_shapes(call, HIDDEN_SIZE),
-    reads=("input", "params", "hasBias", "numLayers", "bidirectional"),
-    en="layer by layer w_ih [4H, I], w_hh [4H, H] and with bias b_ih [4H], b_hh [4H], then the same of the reverse "
-    "direction; H is params[1].shape[1], I is input.shape[2] and above the first layer H × directions",
-    zh="逐层依次为w_ih [4H, I]、w_hh [4H, H]，有偏置时还有b_ih [4H]、b_hh [4H]，然后是反向的同样各项；"
-    "H为params[1].shape[1]，I为input.shape[2]，第一层以上为H × 方向数",
-)
 
 
 def _output(name: str, **given: Any) -> Arg:
@@ -89,13 +82,12 @@ lstm = Op(
     "aclnnLSTM",
     family="Lstm",
     header="lstm",
-    pairs_with="aclnnLstmBackward",
     rows=rows_of("batchSizes", "output"),
     en="An LSTM over whole sequences, with what its backward needs.",
     zh="对整个序列计算LSTM，并保存反向所需的中间结果。",
     args=(
         sequences("batchSizes"),
-        parameters(PARAMETER_SHAPES, count=PARAMETERS),
+        parameters(shapes_of_parameters(HIDDEN_SIZE), count=PARAMETERS),
         initial_state(STATE, "; null is zeros.", "；为空时按0计算。", optional=True, default=None, count=Const(2)),
         batch_sizes("batchSizes"),
         HAS_BIAS,
@@ -147,9 +139,6 @@ lstm = Op(
     ),
 )
 
-Lists = dict[str, Array]
-"""The states of one layer and direction by name, [T, B, H] each; and the gates before activation, "a"."""
-
 
 def lstm_reference(**given: Any) -> tuple[Any, ...]:
     return _ForwardLoop(**given).results()
@@ -159,77 +148,45 @@ def lstm_terms(**given: Any) -> tuple[Any, ...]:
     return _ForwardLoop(**given).terms()
 
 
-class _ForwardLoop:
-    """The arguments of a call, time-major and in float64, and the loop through them.
-
-    Where a sequence takes no part, 0 stands for its input. Index k is layer·directions + direction; h[k] and c[k] are
-    the state that the loop has reached.
-    """
+class _ForwardLoop(LstmLoop):
+    """The results of a call; h[k] and c[k] are the state that the loop has reached."""
 
     def __init__(self, **given: Any):
-        self.directions, self.batch_first = 1 + given["bidirectional"], given["batch_first"]
-        x = self.batch_as_told(given["input"].astype(np.float64))
-        steps, batch, _ = x.shape
-        counts = np.full(steps, batch) if given["batch_sizes"] is None else given["batch_sizes"]
-        self.active = np.arange(batch)[:, None] < counts[:, None, None]
-        self.x = np.where(self.active, x, 0)
-        params = [p.astype(np.float64) for p in given["params"]]
-        layers = given["num_layers"] * self.directions
-        each = len(params) // layers
-        self.params = [params[k * each : (k + 1) * each] for k in range(layers)]
-        nothing = np.zeros((layers, batch, params[1].shape[1]))
+        self.batch_first, self.train = given["batch_first"], given["train"]
+        x, params = self.batch_as_told(given["input"]), given["params"]
+        super().__init__(x.shape[:2], given["batch_sizes"], params, given["num_layers"], 1 + given["bidirectional"])
+        self.x = self.read(x)
+        nothing = np.zeros((len(self.params), x.shape[1], params[1].shape[1]))
         self.hx = [nothing, nothing] if given["hx"] is None else [s.astype(np.float64) for s in given["hx"]]
         self.h, self.c = (state.copy() for state in self.hx)
-        self.train = given["train"]
 
     def batch_as_told(self, array: Array) -> Array:
         return array.swapaxes(0, 1) if self.batch_first else array
 
     def results(self) -> tuple[Any, ...]:
-        saved = self.states()
-        lists = ([of_direction[name] for of_direction in saved] if self.train else None for name in SAVED)
-        return self.batch_as_told(self.top(saved)), self.h, self.c, *lists
+        saved, output = self.upwards(self.x, self.one_direction)
+        lists = ([states[name] for states in saved] if self.train else None for name in SAVED)
+        return self.batch_as_told(output), self.h, self.c, *lists
 
-    def states(self) -> list[Lists]:
-        """What every layer and direction goes through; h and c become the last states."""
-        x, saved = self.x, list[Lists]()
-        for k in range(len(self.params)):
-            if k and k % self.directions == 0:
-                x = self.top(saved)
-            saved.append(self.one_direction(k, x))
-        return saved
-
-    def top(self, saved: list[Lists]) -> Array:
-        """The hidden states of the last layer so far, its directions side by side."""
-        return np.concatenate([of_direction["h"] for of_direction in saved[-self.directions :]], axis=-1)
-
-    def steps(self, k: int) -> Iterable[int]:
-        forwards = range(len(self.x))
-        return reversed(forwards) if k % self.directions else forwards
-
-    def one_direction(self, k: int, x: Array) -> Lists:
+    def one_direction(self, k: int, x: Array) -> States:
+        """The states of every step, and "a", the gates before activation."""
         w_ih, w_hh, *biases = self.params[k]
         a = x @ w_ih.T + sum(biases)
+
+        def cell(t: int, h: Array, c: Array) -> States:
+            before = a[t] + h @ w_hh.T
+            (i, f, g, o), new, tanhc = cell_states(before, c)
+            return {"i": i, "g": g, "f": f, "o": o, "h": o * tanhc, "c": new, "tanhc": tanhc, "a": before}
+
         kept = {name: np.zeros((*x.shape[:2], w_hh.shape[1])) for name in SAVED} | {"a": np.zeros(a.shape)}
-        for t in self.steps(k):
-            before = a[t] + self.h[k] @ w_hh.T
-            (i, f, g, o), c, tanhc = cell_states(before, self.c[k])
-            now = dict(zip((*SAVED, "a"), (i, g, f, o, o * tanhc, c, tanhc, before), strict=True))
-            for name, value in now.items():
-                kept[name][t] = np.where(self.active[t], value, 0)
-            self.h[k] = np.where(self.active[t], now["h"], self.h[k])
-            self.c[k] = np.where(self.active[t], c, self.c[k])
+        self.h[k], self.c[k] = self.along(k, cell, kept, self.h[k], self.c[k])
         return kept
 
     def terms(self) -> tuple[Any, ...]:
         """Every step adds up x·w_ih and h·w_hh behind all steps and layers before it."""
-        saved, totals = self.states(), list[Lists]()
-        x = np.abs(self.x)
-        h, c = (np.abs(state) for state in self.hx)
-        for k, states in enumerate(saved):
-            if k and k % self.directions == 0:
-                x = self.top(totals)
-            totals.append(self.totals_of_one_direction(k, x, states, h[k], c[k]))
+        saved, _ = self.upwards(self.x, self.one_direction)
+        self.h, self.c = (np.abs(state) for state in self.hx)
+        totals, output = self.upwards(np.abs(self.x), lambda k, x: self.totals_of_one_direction(k, x, saved[k]))
         longest = max(w_ih.shape[1] + w_hh.shape[1] for w_ih, w_hh, *_ in self.params)
 
         def chained(total: Array, k: int) -> Terms:
@@ -237,19 +194,18 @@ class _ForwardLoop:
 
         last = len(saved) - 1
         lists = ([chained(t[name], k) for k, t in enumerate(totals)] for name in SAVED)
-        return chained(self.batch_as_told(self.top(totals)), last), chained(h, last), chained(c, last), *lists
+        return chained(self.batch_as_told(output), last), chained(self.h, last), chained(self.c, last), *lists
 
-    def totals_of_one_direction(self, k: int, x: Array, states: Lists, h: Array, c: Array) -> Lists:
-        """Σ|terms| behind the states of one direction; h and c, those of the initial state, become the last ones."""
+    def totals_of_one_direction(self, k: int, x: Array, states: States) -> States:
+        """Σ|terms| behind the states of one direction."""
         w_ih, w_hh, *biases = map(np.abs, self.params[k])
-        a = x @ w_ih.T + sum(biases)
-        kept, c_prev = {name: np.zeros_like(states[name]) for name in SAVED}, self.hx[1][k]
-        for t in self.steps(k):
-            now = cell_state_totals(states["a"][t], finite_or_unknown(a[t] + h @ w_hh.T), c_prev, c)
-            for name in SAVED:
-                kept[name][t] = np.where(self.active[t], now[name], 0)
-            h[...], c[...] = (np.where(self.active[t], now[n], old) for n, old in (("h", h), ("c", c)))
-            c_prev = np.where(self.active[t], states["c"][t], c_prev)
+        a, c_prev = x @ w_ih.T + sum(biases), self.before(k, states["c"], self.hx[1][k])
+
+        def cell(t: int, h: Array, c: Array) -> States:
+            return cell_state_totals(states["a"][t], finite_or_unknown(a[t] + h @ w_hh.T), c_prev[t], c)
+
+        kept = {name: np.zeros_like(states[name]) for name in SAVED}
+        self.h[k], self.c[k] = self.along(k, cell, kept, self.h[k], self.c[k])
         return kept
 
 
@@ -284,32 +240,16 @@ def lstm_case(
 
 
 def lstm_cases() -> Iterator[Case]:
-    make = lstm_case
-    full = make(2, 2, 3, 2, lengths=(2, 1))
+    full = lstm_case(2, 2, 3, 2, lengths=(2, 1))
     yield full
-    yield make(3, 2, 4, 3, layers=2, bidirectional=True)
-    yield make(3, 2, 4, 3, layers=2, bidirectional=True, has_bias=False, batch_first=True, dtype=FLOAT16)
-    yield make(4, 3, 2, 3, layers=3, batch_first=True, dropout=0.5, train=False)
-    yield make(2, 1, 1, 1, dropout=1.0, has_hx=False)
     yield full.but("lists given but not asked for", train=False)
-    for dtype in (BFLOAT16, FLOAT64, FLOAT16):
-        yield make(3, 2, 2, 3, layers=2, bidirectional=True, has_hx=False, dtype=dtype, device=CPU)
-    for lengths in ((4, 4, 2, 1), (3, 1, 0, 0), (0, 0, 0, 0)):
-        yield make(4, 4, 3, 2, 2, True, lengths=lengths)
-        yield make(4, 4, 3, 2, 1, batch_first=True, lengths=lengths, dtype=FLOAT16)
-    for steps, batch, input_size, hidden_size in ((0, 2, 3, 2), (2, 0, 3, 2), (2, 2, 0, 2), (2, 2, 3, 0), (0, 2, 3, 0)):
-        yield make(steps, batch, input_size, hidden_size, layers=2, bidirectional=True)
-    yield from _strided_cases(make(3, 2, 4, 2))
-
-
-def _strided_cases(plain: Case) -> Iterator[Case]:
-    def view(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, storage: int) -> TensorSpec:
-        return TensorSpec(FLOAT32, shape, strides, offset, Format.ND, storage)
-
+    yield from shared_cases(lstm_case)
+    for dtype in (FLOAT32, FLOAT16, BFLOAT16, FLOAT64):
+        yield lstm_case(3, 2, 2, 3, layers=2, bidirectional=True, has_hx=False, dtype=dtype, device=CPU)
+    plain = lstm_case(3, 2, 4, 2)
     _, *rest = plain.values["params"]
-    yield plain.but(
-        "reversed input of format NCL", input=view((3, 2, 4), (-8, 4, -1), 19, 24)._replace(format=Format.NCL)
-    )
+    backwards = view((3, 2, 4), (-8, 4, -1), 19, 24)
+    yield plain.but("reversed input of format NCL", input=backwards._replace(format=Format.NCL))
     yield plain.but("transposed w_ih", params=(view((8, 4), (1, 8), 0, 32), *rest))
     yield plain.but("broadcast h0", hx=(view((1, 2, 2), (9, 0, 0), 1, 2), plain.values["hx"][1]))
     yield plain.seen("transposed output", output=((2, 1, 7), 5, 40))

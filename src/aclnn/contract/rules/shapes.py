@@ -10,8 +10,7 @@ from aclnn.base.geometry import MOST_ELEMENTS_TO_MARK, meets_itself
 from aclnn.base.language import Text
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr
-from aclnn.contract.rule import Rule, Words
-from aclnn.contract.rules.pair import Pair
+from aclnn.contract.rule import Pair, Rule, Words
 from aclnn.contract.stage import Stage
 
 

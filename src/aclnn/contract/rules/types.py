@@ -9,8 +9,7 @@ from aclnn.base.dtype import FLOAT64, DType
 from aclnn.base.format import Format
 from aclnn.base.language import Text
 from aclnn.contract.call import Call
-from aclnn.contract.rule import Choice, Rule, Words, span
-from aclnn.contract.rules.pair import Pair
+from aclnn.contract.rule import Choice, Pair, Rule, Words, span
 from aclnn.contract.stage import Stage
 
 

@@ -27,7 +27,7 @@ def expected(case: LoadedCase, prepared: PreparedCall) -> dict[str, Truth]:
     if isinstance(behind, Recurrence):
         return _of_recurrence(case.op, behind)
     if isinstance(behind, tuple) and (len(behind) > 1 or isinstance(behind[0].behind, Recurrence)):
-        return _added(case.op, [_of_part(case.op, part) for part in behind])
+        return _added([_of_part(case.op, part) for part in behind])
     return {truth.name: truth for truth, _ in truths(case.op, case.call, case.targets, case.given)}
 
 
@@ -54,7 +54,7 @@ def _truth(op: Op, name: str, found: Inexact, dtype: DType) -> Truth:
     return Truth(name, op.by_name[name.partition("[")[0]], found.value, terms, Precision(compute, (dtype,)))
 
 
-def _added(op: Op, parts: list[dict[str, Truth]]) -> dict[str, Truth]:
+def _added(parts: list[dict[str, Truth]]) -> dict[str, Truth]:
     """Gradients of several calls, each rounded on its own and then added up, one after the other."""
     found: dict[str, Truth] = {}
     for name, first in parts[0].items():

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 
 from aclnn.base.geometry import Array
-from aclnn.golden.judge.blocks import SPECIALS, Block, Miss, TargetPair, blocks
+from aclnn.golden.judge.blocks import Block, Miss, TargetPair, blocks
 from aclnn.golden.judge.sound import Box
 from aclnn.golden.judge.standards import SMALL, StandardRule
 
@@ -24,12 +23,6 @@ MOST_LISTED = 1000  # misses that are listed one by one
 ULP_BINS = 66  # 0, 1, 2, 3–4, 5–8 … units in the last place
 _PORTION = 128  # blocks after which mapped memory is given back: 12 MB of float32
 _AT_HAND = 2**24  # bytes that malloc shall keep for the arrays of the next block
-
-_ADDED = (
-    *("count", *SPECIALS, "in_tolerance", "same_bits", "sum_abs", "sum_rel", "squares"),
-    *("dots", "ulps", "misses", "boxes"),
-)
-_GREATEST = ("max_abs", "max_rel", "largest_golden_outside")
 
 
 @dataclass
@@ -96,21 +89,6 @@ class Measured:
         """How many neighbouring indexes of an axis share one entry of its strips."""
         return -(-max(self.shape[axis], 1) // MOST_BINS)
 
-    def add(self, other: Measured) -> None:
-        """Takes in what was found in further blocks."""
-        for name in _ADDED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in _GREATEST:
-            setattr(self, name, max(getattr(self, name), getattr(other, name)))
-        self._consider(other.worst)
-        self.worst_misses.add(other.worst_misses.ratios, other.worst_misses.numbers)
-        self.strips = [np.maximum(a, b) for a, b in zip(self.strips, other.strips, strict=True)]
-        self.miss_strips = [a + b for a, b in zip(self.miss_strips, other.miss_strips, strict=True)]
-
-    def _consider(self, element: Miss | None) -> None:
-        if element is not None and (self.worst is None or element.ratio > self.worst.ratio):
-            self.worst = element
-
     def take(self, block: Block, rule: StandardRule, boxes: Sequence[Box]) -> None:
         """Measures one block."""
         self.count += block.target.size
@@ -128,7 +106,7 @@ class Measured:
             index = tuple(int(i) + s.start for i, s in zip(inside, block.where, strict=True))
             self.worst = block.pair.element(index, top)
         if top > 0:
-            self._take_strips(ratio, block.where)
+            self._take_strips(self.strips, np.maximum, ratio, block.where)
         if top > 1:
             self._take_misses(block, ratio, boxes)
 
@@ -163,26 +141,21 @@ class Measured:
             self.ulps[bin_] += left - beyond
             left = beyond
 
-    def _take_strips(self, ratio: Array, where: Box) -> None:
-        for axis in reversed(range(ratio.ndim)):  # the last axis first, so that the others see less
-            others = tuple(k for k in range(ratio.ndim) if k != axis)
-            profile = ratio.max(axis=others).reshape(-1)
-            bins = (where[axis].start + np.arange(profile.size)) // self.width(axis)
-            np.maximum.at(self.strips[axis], bins, profile)
-            ratio = ratio.max(axis=axis, keepdims=True)
-
     def _take_misses(self, block: Block, ratio: Array, boxes: Sequence[Box]) -> None:
         missed = ratio > 1
         self.misses += int(np.count_nonzero(missed))
         for i, box in enumerate(boxes):
             self.boxes[i] += np.count_nonzero(missed[_within(box, block.where)])
-        counts = missed
-        for axis in reversed(range(ratio.ndim)):
-            others = tuple(k for k in range(ratio.ndim) if k != axis)
-            bins = (block.where[axis].start + np.arange(ratio.shape[axis])) // self.width(axis)
-            np.add.at(self.miss_strips[axis], bins, counts.sum(axis=others, dtype=np.int64).reshape(-1))
-            counts = counts.sum(axis=axis, keepdims=True, dtype=np.int64)
+        self._take_strips(self.miss_strips, np.add, missed.astype(np.int64), block.where)
         self.worst_misses.take(ratio, missed, block.where, self.shape)
+
+    def _take_strips(self, strips: list[Array], join: np.ufunc, values: Array, where: Box) -> None:
+        for axis in reversed(range(values.ndim)):  # the last axis first, so that the others see less
+            others = tuple(k for k in range(values.ndim) if k != axis)
+            profile = join.reduce(values, axis=others).reshape(-1)
+            bins = (where[axis].start + np.arange(profile.size)) // self.width(axis)
+            join.at(strips[axis], bins, profile)
+            values = join.reduce(values, axis=axis, keepdims=True)
 
 
 @dataclass
@@ -218,28 +191,17 @@ class WorstMisses:
 def measure(pair: TargetPair, rule: StandardRule, boxes: Sequence[Box] = ()) -> Measured:
     """Measures target against golden under a rule; counts misses in the given boxes too."""
     np.empty(_AT_HAND, np.uint8)  # once freed, malloc no longer returns arrays up to this size to the system (1.4×)
-    whole, every = _nothing_yet(pair, boxes), blocks(pair.target.shape)
-    while portion := list(islice(every, _PORTION)):
-        whole.add(_measure_portion(pair, rule, boxes, portion))
-    whole.listed = whole.worst_misses.listed(pair)
-    return whole
-
-
-def _measure_portion(pair: TargetPair, rule: StandardRule, boxes: Sequence[Box], portion: list[Box]) -> Measured:
-    """A portion is summed up alone: sums of sums lose fewer digits than one long sum."""
-    found = _nothing_yet(pair, boxes)
-    with np.errstate(all="ignore"):
-        for where in portion:
-            found.take(pair.block(where), rule, boxes)
-    pair.forget()
-    return found
-
-
-def _nothing_yet(pair: TargetPair, boxes: Sequence[Box]) -> Measured:
     found = Measured(pair.target.shape, np.zeros(len(boxes), np.int64))
     lengths = [-(-size // found.width(axis)) for axis, size in enumerate(found.shape)]
     found.strips = [np.zeros(n) for n in lengths]
     found.miss_strips = [np.zeros(n, np.int64) for n in lengths]
+    with np.errstate(all="ignore"):
+        for count, where in enumerate(blocks(found.shape), 1):
+            found.take(pair.block(where), rule, boxes)
+            if count % _PORTION == 0:
+                pair.forget()
+    pair.forget()
+    found.listed = found.worst_misses.listed(pair)
     return found
 
 

@@ -19,7 +19,6 @@ often a right element may be called wrong: 1 in 10¹⁰ makes λ = √(⅔·ln(2
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,33 +26,24 @@ import numpy as np
 from aclnn.base.dtype import FLOAT32, FLOAT64, DType
 from aclnn.base.geometry import Array
 from aclnn.golden.read.msprobe.arguments import Recurrence
-from aclnn.ops.lstm_cell import cell_states, sigmoid
+from aclnn.ops.lstm import SAVED
+from aclnn.ops.lstm_cell import cell_states, sigmoid_slope, tanh_slope
+from aclnn.ops.lstm_time_loop import LstmLoop, States
 
 FALSE_ALARM = 1e-10  # the part of right elements that may be called wrong
 STORED = math.sqrt(2 / 3 * math.log(2 / FALSE_ALARM))  # λ
 
 
 class Inexact(NamedTuple):
-    """A value and the error it may have."""
+    """A value and the error it may have. On the way both are one array, whose first axis has these two entries."""
 
     value: Array
     error: Array
 
-    def at(self, index: int) -> Inexact:
-        return Inexact(self.value[index], self.error[index])
 
-
-def _stacked(found: Iterable[Inexact]) -> Inexact:
-    return Inexact(*(np.stack(parts) for parts in zip(*found, strict=True)))
-
-
-def _side_by_side(found: Iterable[Inexact]) -> Inexact:
-    return Inexact(*(np.concatenate(parts, -1) for parts in zip(*found, strict=True)))
-
-
-def exactly(array: Array) -> Inexact:
+def exactly(array: Array) -> Array:
     wide = array.astype(np.float64)
-    return Inexact(wide, np.zeros(wide.shape))
+    return np.stack([wide, np.zeros(wide.shape)])
 
 
 class Units(NamedTuple):
@@ -67,201 +57,147 @@ class Units(NamedTuple):
         compute = FLOAT64 if dtype is FLOAT64 else FLOAT32
         return cls(compute.unit, STORED * dtype.unit if dtype.unit > compute.unit else 0.0)
 
-    def one(self, error: Array, size: Array) -> Array:
-        """The error of a value of this size that is computed from others and stored once."""
-        return _hypot(error, self.stored * size) + 4 * self.compute * size
+    def one(self, value: Array, error: Array, size: Array | None = None) -> Array:
+        """A value of this size that is computed from others and stored once; without a size, of its own."""
+        size = np.abs(value) if size is None else size
+        return np.stack([value, _hypot(error, self.stored * size) + 4 * self.compute * size])
 
-    def few(self, error: Array, size: Array) -> Array:
-        """That of one made by a handful of products, of which three are stored."""
-        return _hypot(error, math.sqrt(3) * self.stored * size) + 16 * self.compute * size
+    def few(self, value: Array, error: Array, size: Array | None = None) -> Array:
+        """One made by a handful of products, of which three are stored."""
+        size = np.abs(value) if size is None else size
+        return np.stack([value, _hypot(error, math.sqrt(3) * self.stored * size) + 16 * self.compute * size])
 
     def sum(self, length: int) -> float:
         return (8 + math.sqrt(max(length, 1))) * self.compute
+
+    def matmul(self, a: Array, matrix: Array) -> Array:
+        value = a[0] @ matrix
+        error = _hypot(np.sqrt(a[1] ** 2 @ matrix**2), self.stored * np.abs(value))
+        return np.stack([value, error + self.sum(len(matrix)) * (np.abs(a[0]) @ np.abs(matrix))])
+
+    def bell(self, gate: Array) -> Array:
+        """s·(1 − s), whose slope is 1 − 2s."""
+        s, error = gate
+        return self.few(s * (1 - s), np.abs(1 - 2 * s) * error + error**2, np.abs(s))
+
+    def one_less_square(self, x: Array) -> Array:
+        """1 − x², of |x| ≤ 1."""
+        return self.few(1 - x[0] ** 2, 2 * np.abs(x[0]) * x[1], np.ones(()))
 
 
 def _hypot(*errors: Array) -> Array:
     return np.asarray(np.sqrt(sum(e * e for e in errors)))
 
 
-def _product(a: Inexact, b: Inexact) -> Inexact:
-    return Inexact(a.value * b.value, _hypot(a.error * b.value, a.value * b.error))
+def _product(a: Array, b: Array) -> Array:
+    return np.stack([a[0] * b[0], _hypot(a[1] * b[0], a[0] * b[1])])
 
 
-def _matmul(a: Inexact, matrix: Array, units: Units) -> Inexact:
-    value = a.value @ matrix
-    error = _hypot(np.sqrt(a.error**2 @ matrix**2), units.stored * np.abs(value))
-    return Inexact(value, error + units.sum(len(matrix)) * (np.abs(a.value) @ np.abs(matrix)))
+_SLOPES = (sigmoid_slope, sigmoid_slope, tanh_slope, sigmoid_slope)  # of the gates i, f, g, o
 
 
-class States(NamedTuple):
-    """What one layer and direction went through: gates i, f, g, o, cell states, their tanh, hidden states."""
-
-    gates: tuple[Inexact, Inexact, Inexact, Inexact]
-    c: Inexact
-    tanhc: Inexact
-    h: Inexact
+def _nearest_zero(value: Array, error: Array) -> Array:
+    """Where a slope may be steepest."""
+    return np.asarray(np.maximum(np.abs(value) - error, 0))
 
 
-class Lstm:
-    """Both passes of an LSTM; index k is layer·directions + direction, arrays are time-major."""
+class Lstm(LstmLoop):
+    """Both passes of an LSTM."""
 
     def __init__(self, of: Recurrence):
-        steps, batch = of.x.shape[:2]
-        counts = np.full(steps, batch) if of.batch_sizes is None else of.batch_sizes
-        self.active = np.arange(batch)[:, None] < counts[:, None, None]
-        self.units, self.layers, self.directions = Units.of(of.dtype), of.layers, of.directions
-        self.x = self._masked(exactly(of.x))
-        self.h0, self.c0 = exactly(of.h0), exactly(of.c0)
-        count = self.layers * self.directions
-        each = len(of.params) // count
-        wide = [p.astype(np.float64) for p in of.params]
-        self.params = [wide[k * each : (k + 1) * each] for k in range(count)]
-        self.states: list[States] = []
-        self.inputs: list[Inexact] = []
-        self.last: list[tuple[Inexact, Inexact]] = []
-        for k in range(count):
-            if k % self.directions == 0:
-                self.inputs.append(self.x if k == 0 else self.top())
-            self._forward(k, self.inputs[-1])
-
-    def _masked(self, found: Inexact) -> Inexact:
-        return Inexact(np.where(self.active, found.value, 0), np.where(self.active, found.error, 0))
-
-    def top(self) -> Inexact:
-        """The hidden states of the last layer so far, its directions side by side."""
-        return _side_by_side(s.h for s in self.states[-self.directions :])
-
-    def steps(self, k: int) -> range:
-        forwards = range(len(self.active))
-        return forwards[::-1] if k % self.directions else forwards
-
-    def _forward(self, k: int, x: Inexact) -> None:
-        w_ih, w_hh, *biases = self.params[k]
-        ahead = _matmul(x, w_ih.T, self.units)
-        bias = biases or [np.zeros(len(w_ih))]
-        shape = (*x.value.shape[:2], w_hh.shape[1])
-        kept = [Inexact(np.zeros(shape), np.zeros(shape)) for _ in range(7)]
-        h, c = self.h0.at(k), self.c0.at(k)
-        for t in self.steps(k):
-            made = self._cell(ahead.at(t), h, c, w_hh, bias)
-            for store, value in zip(kept, made, strict=True):
-                store.value[t], store.error[t] = (np.where(self.active[t], v, 0) for v in value)
-            c, h = (self._chosen(t, new, old) for new, old in ((made[4], c), (made[6], h)))
-        self.states.append(States((kept[0], kept[1], kept[2], kept[3]), *kept[4:]))
-        self.last.append((h, c))
-
-    def _chosen(self, t: int, new: Inexact, old: Inexact) -> Inexact:
-        return Inexact(*(np.where(self.active[t], a, b) for a, b in zip(new, old, strict=True)))
-
-    def _cell(self, ahead: Inexact, h: Inexact, c: Inexact, w_hh: Array, biases: list[Array]) -> list[Inexact]:
-        units, recurrent = self.units, _matmul(h, w_hh.T, self.units)
-        a = ahead.value + recurrent.value + sum(biases)
-        bias = sum(map(np.abs, biases))
-        parts = [np.abs(ahead.value), np.abs(recurrent.value)]
-        stores = (units.stored * size for size in (*(part + bias for part in parts), np.abs(a)))
-        error = _hypot(ahead.error, recurrent.error, *stores) + 4 * units.compute * (sum(parts) + bias)
-        (i, f, g, o), new, tanhc = cell_states(a, c.value)
-        near = np.maximum(np.abs(a) - error, 0)  # where a slope may be steepest
-        slopes = [sigmoid(near) * sigmoid(-near), 1 - np.tanh(near) ** 2]
-        pieces = zip(np.split(error, 4, -1), np.split(slopes[0], 4, -1), np.split(slopes[1], 4, -1), strict=True)
-        gates = [
-            Inexact(v, units.one(e * (tanh if n == 2 else logistic), np.abs(v)))
-            for n, (v, (e, logistic, tanh)) in enumerate(zip((i, f, g, o), pieces, strict=True))
-        ]
-        kept, added = _product(gates[1], c), _product(gates[0], gates[2])
-        sizes = [np.abs(kept.value), np.abs(added.value), np.abs(new)]
-        stores = (units.stored * size for size in sizes)
-        e_c = _hypot(kept.error, added.error, *stores) + units.sum(2) * (sizes[0] + sizes[1])
-        slope = 1 - np.tanh(np.maximum(np.abs(new) - e_c, 0)) ** 2
-        e_tanh = Inexact(tanhc, units.one(slope * e_c, np.abs(tanhc)))
-        hidden = _product(gates[3], e_tanh)
-        shown = Inexact(hidden.value, units.one(hidden.error, np.abs(hidden.value)))
-        return [*gates, Inexact(new, e_c), e_tanh, shown]
+        steps, batch, _ = of.x.shape
+        super().__init__((steps, batch), of.batch_sizes, of.params, of.layers, of.directions)
+        self.units = Units.of(of.dtype)
+        self.x, self.h0, self.c0 = self.read(exactly(of.x)), exactly(of.h0), exactly(of.c0)
+        self.hy, self.cy = self.h0.copy(), self.c0.copy()
+        self.states, self.output = self.upwards(self.x, self._forward)
 
     def results(self) -> dict[str, Inexact]:
-        """output, hy, cy."""
-        hy, cy = (_stacked(states) for states in zip(*self.last, strict=True))
-        return {"output": self.top(), "hy": hy, "cy": cy}
+        return {"output": Inexact(*self.output), "hy": Inexact(*self.hy), "cy": Inexact(*self.cy)}
+
+    def _forward(self, k: int, x: Array) -> States:
+        w_ih, w_hh, *biases = self.params[k]
+        ahead, biases = self.units.matmul(x, w_ih.T), biases or [np.zeros(len(w_ih))]
+
+        def cell(t: int, h: Array, c: Array) -> States:
+            return self._cell(self._gates(ahead[:, t], self.units.matmul(h, w_hh.T), biases), c)
+
+        kept = {name: np.zeros((*x.shape[:3], w_hh.shape[1])) for name in SAVED}
+        self.hy[:, k], self.cy[:, k] = self.along(k, cell, kept, self.h0[:, k], self.c0[:, k])
+        return kept
+
+    def _gates(self, ahead: Array, recurrent: Array, biases: list[Array]) -> Array:
+        """The gates before activation, side by side."""
+        units, bias = self.units, sum(map(np.abs, biases))
+        a = ahead[0] + recurrent[0] + sum(biases)
+        parts = [np.abs(ahead[0]), np.abs(recurrent[0])]
+        stores = (units.stored * size for size in (*(part + bias for part in parts), np.abs(a)))
+        return np.stack([a, _hypot(ahead[1], recurrent[1], *stores) + 4 * units.compute * (sum(parts) + bias)])
+
+    def _cell(self, before: Array, c: Array) -> States:
+        units, (a, error) = self.units, before
+        values, new, tanhc = cell_states(a, c[0])
+        i, f, g, o = (
+            units.one(value, e * slope(_nearest_zero(at, e)))
+            for value, at, e, slope in zip(values, np.split(a, 4, -1), np.split(error, 4, -1), _SLOPES, strict=True)
+        )
+        kept, added = _product(f, c), _product(i, g)
+        sizes = [np.abs(kept[0]), np.abs(added[0]), np.abs(new)]
+        stores = (units.stored * size for size in sizes)
+        e_c = _hypot(kept[1], added[1], *stores) + units.sum(2) * (sizes[0] + sizes[1])
+        t = units.one(tanhc, tanh_slope(_nearest_zero(new, e_c)) * e_c)
+        return {"i": i, "f": f, "g": g, "o": o, "c": np.stack([new, e_c]), "tanhc": t, "h": units.one(*_product(o, t))}
 
     def gradients(self, dy: Array, dh: Array, dc: Array) -> tuple[Inexact, Inexact, Inexact, list[Inexact]]:
         """dx, dhPrev, dcPrev, dparams."""
-        grad, count = self._masked(exactly(dy)), self.layers * self.directions
-        first: list[tuple[Inexact, Inexact]] = [(exactly(dh[k]), exactly(dc[k])) for k in range(count)]
-        dparams: list[list[Inexact]] = [[] for _ in range(count)]
-        for layer in reversed(range(self.layers)):
-            base, below = layer * self.directions, list[Inexact]()
-            values, errors = (np.split(part, self.directions, -1) for part in grad)
-            for d in range(self.directions):
-                k = base + d
-                gates, first[k] = self._against_time(k, Inexact(values[d], errors[d]), *first[k])
-                dparams[k] = self._parameters(k, gates, self.inputs[layer])
-                below.append(self._masked(_matmul(gates, self.params[k][0], self.units)))
-            total = np.sum([b.value for b in below], 0)
-            grad = Inexact(total, self.units.one(_hypot(*(b.error for b in below)), np.abs(total)))
-        dhs, dcs = (_stacked(states) for states in zip(*first, strict=True))
-        return grad, dhs, dcs, [p for one in dparams for p in one]
+        self.dh, self.dc = exactly(dh), exactly(dc)
+        dx, dparams = self.downwards(self.read(exactly(dy)), self._backward)
+        return Inexact(*dx), Inexact(*self.dh), Inexact(*self.dc), [Inexact(*d) for d in dparams]
 
-    def _against_time(self, k: int, dy: Inexact, dh: Inexact, dc: Inexact) -> tuple[Inexact, tuple[Inexact, Inexact]]:
-        states, w_hh = self.states[k], self.params[k][1]
-        before = self._before(k, states.c, self.c0.at(k))
-        shape = (*dy.value.shape[:2], len(w_hh))
-        kept = Inexact(np.zeros(shape), np.zeros(shape))
-        for t in reversed(self.steps(k)):
-            size = np.abs(dy.value[t]) + np.abs(dh.value)
-            grad = Inexact(dy.value[t] + dh.value, self.units.one(_hypot(dy.error[t], dh.error), size))
-            gates, passed = self._cell_gradients(
-                grad, dc, [g.at(t) for g in states.gates], states.tanhc.at(t), before.at(t)
-            )
-            kept.value[t], kept.error[t] = (np.where(self.active[t], part, 0) for part in gates)
-            dh, dc = (self._chosen(t, new, old) for new, old in ((_matmul(gates, w_hh, self.units), dh), (passed, dc)))
-        return kept, (dh, dc)
+    def added(self, parts: list[Array]) -> Array:
+        return self.units.one(np.sum([value for value, _ in parts], 0), _hypot(*(error for _, error in parts)))
 
-    def _cell_gradients(
-        self, dh: Inexact, dc: Inexact, gates: list[Inexact], tanhc: Inexact, c_prev: Inexact
-    ) -> tuple[Inexact, Inexact]:
-        (i, f, g, o), few, one = gates, self.units.few, np.ones(())
-        slope = Inexact(1 - tanhc.value**2, few(2 * np.abs(tanhc.value) * tanhc.error, one))
-        made = _product(_product(dh, o), slope)
-        size = np.abs(made.value) + np.abs(dc.value)
-        total = Inexact(made.value + dc.value, few(_hypot(made.error, dc.error), size))
-        bent = Inexact(1 - g.value**2, few(2 * np.abs(g.value) * g.error, one))
-        parts = [
-            _product(_product(total, g), _bell(i, self.units)),
-            _product(_product(total, c_prev), _bell(f, self.units)),
-            _product(_product(total, i), bent),
-            _product(_product(dh, tanhc), _bell(o, self.units)),
-        ]
-        rounded = [Inexact(p.value, few(p.error, np.abs(p.value))) for p in parts]
-        passed = _product(total, f)
-        return _side_by_side(rounded), Inexact(passed.value, self.units.one(passed.error, np.abs(passed.value)))
+    def _backward(self, k: int, dy: Array) -> tuple[Array, list[Array]]:
+        w_ih, w_hh, *biases = self.params[k]
+        states, c_prev = self.states[k], self.before(k, self.states[k]["c"], self.c0[:, k])
 
-    def _before(self, k: int, states: Inexact, initial: Inexact) -> Inexact:
-        """The state each step started from."""
-        step, start = (-1, slice(-1, None)) if k % self.directions else (1, slice(1))
-        came = np.roll(self.active, step, axis=0)
-        came[start] = False
-        return Inexact(
-            *(np.where(came, np.roll(s, step, axis=0), first) for s, first in zip(states, initial, strict=True))
-        )
+        def cell(t: int, dh: Array, dc: Array) -> tuple[Array, Array, Array]:
+            size = np.abs(dy[0, t]) + np.abs(dh[0])
+            grad = self.units.one(dy[0, t] + dh[0], _hypot(dy[1, t], dh[1]), size)
+            here = {name: of_steps[:, t] for name, of_steps in states.items()}
+            gates, to_c = self._cell_gradients(grad, dc, here, c_prev[:, t])
+            return gates, self.units.matmul(gates, w_hh), to_c
 
-    def _parameters(self, k: int, gates: Inexact, x: Inexact) -> list[Inexact]:
-        factors = [x, self._masked(self._before(k, self.states[k].h, self.h0.at(k)))]
-        found = [self._summed(k, gates, factor) for factor in factors]
-        ones = exactly(np.ones((*gates.value.shape[:2], 1)))
-        biases = len(self.params[k]) - 2
+        gates = np.zeros((*dy.shape[:3], len(w_hh)))
+        self.dh[:, k], self.dc[:, k] = self.against(k, cell, gates, self.dh[:, k], self.dc[:, k])
+        x = self.input_of(k, self.x, [s["h"] for s in self.states])
+        factors = [x, self.before(k, states["h"], self.h0[:, k])]
+        dparams = [self._summed(k, gates, factor) for factor in factors]
         if biases:
-            db = self._summed(k, gates, ones)
-            found += [Inexact(db.value[:, 0], db.error[:, 0])] * biases
-        return found
+            db = self._summed(k, gates, exactly(np.ones((*gates.shape[1:3], 1))))[..., 0]
+            dparams += [db for _ in biases]
+        return self.read(self.units.matmul(gates, w_ih)), dparams
 
-    def _summed(self, k: int, gates: Inexact, factor: Inexact) -> Inexact:
+    def _cell_gradients(self, dh: Array, dc: Array, states: States, c_prev: Array) -> tuple[Array, Array]:
+        units, (i, f, g, o, tanhc) = self.units, (states[name] for name in ("i", "f", "g", "o", "tanhc"))
+        made = _product(_product(dh, o), units.one_less_square(tanhc))
+        size = np.abs(made[0]) + np.abs(dc[0])
+        total = units.few(made[0] + dc[0], _hypot(made[1], dc[1]), size)
+        parts = [
+            _product(_product(total, g), units.bell(i)),
+            _product(_product(total, c_prev), units.bell(f)),
+            _product(_product(total, i), units.one_less_square(g)),
+            _product(_product(dh, tanhc), units.bell(o)),
+        ]
+        return np.concatenate([units.few(*part) for part in parts], -1), units.one(*_product(total, f))
+
+    def _summed(self, k: int, gates: Array, factor: Array) -> Array:
         """Σ Gᵀ·factor over steps and batch."""
         g, e, x, ex = (a.reshape(-1, a.shape[-1]) for a in (*gates, *factor))
-        value = g.T @ x
         error = np.sqrt((e**2).T @ x**2 + (g**2).T @ ex**2)
         if self.units.stored:
-            error = _hypot(error, self.units.stored * self._partial_sums(k, gates.value, factor.value))
-        return Inexact(value, error + self.units.sum(len(g)) * (np.abs(g).T @ np.abs(x)))
+            error = _hypot(error, self.units.stored * self._partial_sums(k, gates[0], factor[0]))
+        return np.stack([g.T @ x, error + self.units.sum(len(g)) * (np.abs(g).T @ np.abs(x))])
 
     def _partial_sums(self, k: int, gates: Array, factor: Array) -> Array:
         """What step by step is stored while the gradient of a parameter is added up, as the root of its squares."""
@@ -271,9 +207,3 @@ class Lstm:
             sofar = sofar + here
             squares = squares + here**2 + np.square(sofar)
         return np.asarray(np.sqrt(squares + np.square(sofar)))
-
-
-def _bell(gate: Inexact, units: Units) -> Inexact:
-    """s·(1 − s), whose slope is 1 − 2s."""
-    error = np.abs(1 - 2 * gate.value) * gate.error + gate.error**2
-    return Inexact(gate.value * (1 - gate.value), units.few(error, np.abs(gate.value)))

@@ -31,6 +31,10 @@ class Criterion(NamedTuple):
     text: Text
 
 
+Asks = tuple[Callable[["Measured"], Criterion], ...]
+RuleParts = tuple[float, float, str, Asks]
+
+
 @dataclass(frozen=True)
 class StandardRule:
     """A standard for one element type. An element is in tolerance if |a−g| ≤ atol + rtol·|g|."""
@@ -40,7 +44,7 @@ class StandardRule:
     rtol: float
     atol: float
     said: str = ""  # the numbers in force, as reports print them
-    asks: tuple[Callable[[Measured], Criterion], ...] = ()
+    asks: Asks = ()
 
     def criteria(self, found: Measured) -> tuple[Criterion, ...]:
         return tuple(ask(found) for ask in self.asks)
@@ -59,7 +63,7 @@ class Standard:
     source: Text
     since: str
     rows: Mapping[str, tuple[float, ...]]  # by element type; the key "any" serves all
-    make: Callable[[str, tuple[float, ...]], StandardRule]
+    make: Callable[..., RuleParts]  # of the numbers of a row
 
     def rule(self, row: str) -> StandardRule:
         numbers = self.rows.get(row, self.rows.get("any"))
@@ -70,7 +74,7 @@ class Standard:
                 f"or another standard ({others}).",
                 "standard",
             )
-        return self.make(row, numbers)
+        return StandardRule(self.name, row, *self.make(*numbers))
 
 
 Limit = float | Mapping[str, float] | None  # for all outputs, or by their names; "" stands for the others
@@ -158,57 +162,45 @@ def _no_misses(found: Measured) -> Criterion:
     return Criterion(not found.misses, Text(f"beyond rounding {have}, must be 0", f"超出舍入误差{have}个，要求为0"))
 
 
-# The rule that a standard makes of the numbers in a row
+# What a standard makes of the numbers in a row: rtol, atol, how they are printed, what is asked
 
 
-def _mixed(row: str, numbers: tuple[float, ...]) -> StandardRule:
-    rtol, atol, cap = numbers
-    said = f"rtol {number(rtol)}, atol {number(atol)}, cap {number(cap)}"
+def _mixed(rtol: float, atol: float, cap: float) -> RuleParts:
     capped = partial(_below, "max_abs", cap, Text("max |a−g|", "最大绝对误差"))
-    return StandardRule("mixed", row, rtol, atol, said, (partial(_share_at_least, 0.99), capped))
+    said = f"rtol {number(rtol)}, atol {number(atol)}, cap {number(cap)}"
+    return rtol, atol, said, (partial(_share_at_least, 0.99), capped)
 
 
-def _mere_mare(row: str, numbers: tuple[float, ...]) -> StandardRule:
-    (limit,) = numbers
+def _mere_mare(limit: float) -> RuleParts:
     mean = partial(_below, "mean_rel", limit, Text("mean relative error", "平均相对误差"))
     largest = partial(_below, "max_rel", 10 * limit, Text("max relative error", "最大相对误差"))
-    return StandardRule("mere-mare", row, 10 * limit, 10 * limit * SMALL, f"T {number(limit)}", (mean, largest))
+    return 10 * limit, 10 * limit * SMALL, f"T {number(limit)}", (mean, largest)
 
 
-def _thousandth(row: str, numbers: tuple[float, ...]) -> StandardRule:
-    rtol, least = numbers
-    said = f"rtol {number(rtol)}, share {100 * least:g} %"
-    return StandardRule("thousandth", row, rtol, 0.0, said, (partial(_share_at_least, least),))
+def _thousandth(rtol: float, least: float) -> RuleParts:
+    return rtol, 0.0, f"rtol {number(rtol)}, share {100 * least:g} %", (partial(_share_at_least, least),)
 
 
-def _close(row: str, numbers: tuple[float, ...]) -> StandardRule:
-    rtol, atol = numbers
-    said = f"rtol {number(rtol)}, atol {number(atol)}"
-    return StandardRule("close", row, rtol, atol, said, (partial(_share_at_least, 1.0),))
+def _close(rtol: float, atol: float) -> RuleParts:
+    return rtol, atol, f"rtol {number(rtol)}, atol {number(atol)}", (partial(_share_at_least, 1.0),)
 
 
-def _cosine(row: str, numbers: tuple[float, ...]) -> StandardRule:
-    (least,) = numbers
-    return StandardRule("cosine", row, *_CLOSE, f"cosine {number(least)}", (partial(_cosine_at_least, least),))
+def _cosine(least: float) -> RuleParts:
+    return *_CLOSE, f"cosine {number(least)}", (partial(_cosine_at_least, least),)
 
 
-def _binary(row: str, numbers: tuple[float, ...]) -> StandardRule:
-    return StandardRule("binary", row, 0.0, 0.0, asks=(_all_bits,))
+def _binary() -> RuleParts:
+    return 0.0, 0.0, "", (_all_bits,)
 
 
-def _sound(row: str, numbers: tuple[float, ...]) -> StandardRule:
-    rtol, atol, computed, stored = numbers
+def _sound(rtol: float, atol: float, computed: float, stored: float) -> RuleParts:
     rounding = f" + {number(stored)}·|g|" if stored > computed else ""
-    return StandardRule("sound", row, rtol, atol, f"(8 + √K)·{number(computed)}·Σ|terms|{rounding}", (_no_misses,))
+    return rtol, atol, f"(8 + √K)·{number(computed)}·Σ|terms|{rounding}", (_no_misses,)
 
 
-def said_ratios(numbers: tuple[float, ...]) -> str:
-    return "max rel ≤ {}×, mean rel ≤ {}×, RMSE ≤ {}×".format(*map(number, numbers))
-
-
-def _two_baselines(row: str, numbers: tuple[float, ...]) -> StandardRule:
+def _two_baselines(*limits: float) -> RuleParts:
     """What it asks is asked when the third party is known (baselines.py)."""
-    return StandardRule(TWO_BASELINES, row, *_CLOSE, said_ratios(numbers))
+    return *_CLOSE, "max rel ≤ {}×, mean rel ≤ {}×, RMSE ≤ {}×".format(*map(number, limits)), ()
 
 
 _CLOSE = (1e-5, 1e-8)

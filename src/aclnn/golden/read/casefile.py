@@ -176,13 +176,13 @@ def bind(op: Op, given: Mapping[str, Any], targets: Mapping[str, Any], device: D
             found[arg.name] = None
         elif arg.kind == "tensor_list":
             elements = [_fitted(arg, t, f) for t, f in zip(_padded(op, arg, target, fresh), fresh, strict=True)]
-            found[arg.name] = [_view(t) for t in elements]
+            found[arg.name] = [seen(t) for t in elements]
             values[arg.name] = tuple(_spec(arg, t) or f for t, f in zip(elements, fresh, strict=True))
         else:
             target = _fitted(arg, target, fresh)
             if inputs.rows and op.rows and arg.name in op.rows.args:
                 target = _in_steps(target, fresh)
-            found[arg.name] = _view(target)
+            found[arg.name] = seen(target)
             values[arg.name] = _spec(arg, target) or fresh
     call = Call(values, device)
     violation = check(op, call)
@@ -222,7 +222,8 @@ def _in_steps(target: Any, fresh: TensorSpec) -> Any:
     return Tensor.on(target.owner, split_rows) if isinstance(target, Tensor) else target.reshape(fresh.shape)
 
 
-def _view(value: Any) -> Array | None:
+def seen(value: Any) -> Any:
+    """The array of a Tensor, as it is seen; anything else as it is."""
     return value.view if isinstance(value, Tensor) else value
 
 

@@ -255,7 +255,7 @@ def _goldens(golden: Any, hand: Hand) -> dict[str, Array]:
     contents = _contents(path)
     described = casefile.describe(contents.case, path) if contents.case else Description("")
     results, stored = _results(described, contents.arrays), sum(a.size for a in contents.arrays.values())
-    return {n: _seen(casefile.interpret(n, a, described.layout(n), path, stored)) for n, a in results.items()}
+    return {n: casefile.seen(casefile.interpret(n, a, described.layout(n), path, stored)) for n, a in results.items()}
 
 
 def _results(described: Description, arrays: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -267,10 +267,6 @@ def _results(described: Description, arrays: Mapping[str, Array]) -> Mapping[str
     return {n: arrays[n] for n, (stem, _, rest) in parts.items() if stem in outputs and (not rest or rest.isdigit())}
 
 
-def _seen(value: Any) -> Array:
-    return value.view if isinstance(value, Tensor) else value
-
-
 def _plain(name: str, contents: Contents, goldens: dict[str, Array] | None, hand: Hand, path: Path) -> Subject:
     if goldens is None:
         raise invalid(f"{path} does not say which operator it is of; name the operator, or give a golden.")
@@ -279,7 +275,7 @@ def _plain(name: str, contents: Contents, goldens: dict[str, Array] | None, hand
         bare = key in contents.raw or array.dtype.kind in "uiV"
         if key in contents.raw and hand.dtype is None:
             raise invalid(f"{key}.bin has {array.size} bytes of no known dtype; give its dtype and shape.", key)
-        targets[key] = _seen(casefile.interpret(key, array, hand.layout if bare else {}, path, array.size))
+        targets[key] = casefile.seen(casefile.interpret(key, array, hand.layout if bare else {}, path, array.size))
     paired = _paired(targets, goldens, path)
     if len(paired) < len(goldens):  # the golden says what must be there
         present = {_dotted(key) for key in targets}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from rich.markup import escape
@@ -13,6 +13,7 @@ from aclnn.golden.judge.standards import STANDARDS, TWO_BASELINES
 from aclnn.golden.result import (
     FAIL,
     PASS,
+    SKIPPED,
     STATUS,
     CallRow,
     DumpComparison,
@@ -21,12 +22,13 @@ from aclnn.golden.result import (
     miss_sentence,
     worst_sentence,
 )
-from aclnn.golden.texts import Text, number
+from aclnn.golden.texts import Text, many, number
 
 ROWS = 40  # calls in the table
 _DESCRIBED = 12  # wrong calls that are described in full
 _REASONS = 8  # remarks, and reasons for which calls were not judged
-WRONG, RIGHT, OPEN = Text("WRONG", "错误"), Text("right", "正确"), Text("not judged", "未判断")
+VERDICTS = {FAIL: Text("WRONG", "错误"), PASS: Text("right", "正确"), SKIPPED: Text("not judged", "未判断")}
+_COLOURS = {FAIL: "red", PASS: "green", SKIPPED: "yellow"}
 
 
 class OperatorSummary(NamedTuple):
@@ -48,14 +50,9 @@ def operators(found: DumpComparison) -> list[OperatorSummary]:
 
 
 def _operator(kind: str, calls: list[CallRow]) -> OperatorSummary:
-    wrong = sum(c.is_wrong for c in calls)
-    open_ = sum(not c.is_wrong and not c.is_judged for c in calls)
-    ratios = [r.measured.worst.ratio for c in calls for r in c.reports if r.measured and r.measured.worst]
+    wrong, open_ = (sum(c.status == status for c in calls) for status in (FAIL, SKIPPED))
+    ratios = [r.worst.ratio for c in calls for r in c.reports if r.worst]
     return OperatorSummary(kind, len(calls) - wrong - open_, wrong, open_, max(ratios, default=0.0))
-
-
-def verdict(call: CallRow) -> Text:
-    return WRONG if call.is_wrong else RIGHT if call.is_judged else OPEN
 
 
 def told(call: CallRow) -> Text:
@@ -77,31 +74,64 @@ def inherited(report: OutputReport) -> Text:
     return Text(f"reads the wrong result of {report.inherits}", f"读取了{report.inherits}的错误结果")
 
 
+def baselines(call: CallRow) -> Text:
+    """Whether a call meets the standard with two baselines, and its worst ratio in units of what is allowed."""
+    found = [r.also for r in call.reports if r.also is not None]
+    if not found:
+        return Text("-", "-")
+    limits = STANDARDS[TWO_BASELINES].rows["any"]
+    worst = max(ratio / limit for also in found for ratio, limit in zip(also.ratios, limits, strict=True))
+    word = STATUS[PASS if all(also.holds for also in found) else FAIL]
+    return Text(*(f"{said} {number(worst)}" for said in word))
+
+
+class CallColumn(NamedTuple):
+    """One column of the table of calls."""
+
+    head: Text
+    cell: Callable[[CallRow], Text]
+
+
+def _plain(en: str, zh: str, cell: Callable[[CallRow], str]) -> CallColumn:
+    """A column that says the same in both languages."""
+    return CallColumn(Text(en, zh), lambda call: Text(*[cell(call)] * 2))
+
+
+COLUMNS = {
+    "call": _plain("call", "调用", lambda call: call.name),
+    "result": CallColumn(Text("result", "结论"), lambda call: VERDICTS[call.status]),
+    "ratio": _plain("err/allowed", "误差/允许", lambda call: number(w.ratio) if (w := call.worst.worst) else "-"),
+    "third": CallColumn(Text("two baselines", "双标杆"), baselines),
+    "why": CallColumn(Text("why", "说明"), told),
+    "line": _plain("line", "代码行", lambda call: call.first.line.rpartition("/")[2]),
+    "type": _plain("dtype", "类型", lambda call: call.worst.dtype),
+    "op": _plain("operator", "算子", lambda call: call.first.operator or call.first.kind),
+    "shapes": _plain(
+        "shapes", "形状", lambda call: ", ".join(f"{r.output} {list(r.shape)}" for r in call.reports if r.measured)
+    ),
+}
+
+
+def columns(found: DumpComparison, *keys: str) -> dict[str, CallColumn]:
+    """The columns named; that of a third party only where there is one."""
+    return {key: COLUMNS[key] for key in keys if key != "third" or found.beside}
+
+
 def summary(found: DumpComparison) -> Text:
     calls = found.calls
     wrong, judged = len(found.wrong), sum(c.is_judged for c in calls)
     open_ = len(calls) - judged
     return Text(
-        f"{judged:,} {'call' if judged == 1 else 'calls'} judged, {wrong:,} wrong; {open_:,} not judged",
+        f"{many(judged, 'call')} judged, {wrong:,} wrong; {open_:,} not judged",
         f"判断了{judged:,}次调用，其中{wrong:,}次错误；{open_:,}次未判断",
     )
-
-
-def baselines(call: CallRow) -> tuple[bool, float] | None:
-    """Whether a call meets the standard with two baselines, and its worst ratio in units of the limit."""
-    found = [r.also for r in call.reports if r.also is not None]
-    if not found:
-        return None
-    limits = STANDARDS[TWO_BASELINES].rows["any"]
-    worst = max(ratio / limit for also in found for ratio, limit in zip(also.ratios, limits, strict=True))
-    return all(also.holds for also in found), worst
 
 
 def beside_a_third_party(found: DumpComparison) -> Text:
     met = sum(r.also is not None and r.also.holds for r in found.beside)
     missed = len(found.beside) - met
     return Text(
-        f"two baselines: {met:,} {'output' if met == 1 else 'outputs'} pass, {missed:,} fail",
+        f"two baselines: {many(met, 'output')} pass, {missed:,} fail",
         f"双标杆：{met:,}个输出通过，{missed:,}个不通过",
     )
 
@@ -141,22 +171,10 @@ def _first(call: CallRow, lang: str) -> Iterator[Styled]:
     yield Styled(text, "bold red")
 
 
-_HEAD = (
-    Text("call", "调用"),
-    Text("dtype", "类型"),
-    Text("result", "结论"),
-    Text("err/allowed", "误差/允许"),
-)
-BASELINES = Text("two baselines", "双标杆")
-_WHY = Text("why", "说明")
-
-
 def _table(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
-    calls = found.calls
-    beside = bool(found.beside)
-    head = [h.say(lang) for h in (*_HEAD, *((BASELINES,) if beside else ()), _WHY)]
-    rows = [_cells(call, lang, beside) for call in calls[:ROWS]]
-    yield from table(head, rows, width, right={3})
+    calls, shown = found.calls, columns(found, "call", "type", "result", "ratio", "third", "why")
+    rows = [[_cell(key, call, lang) for key in shown] for call in calls[:ROWS]]
+    yield from table([head.say(lang) for head, _ in shown.values()], rows, width, right={3})
     if len(calls) > ROWS:
         rest = len(calls) - ROWS
         wrong = sum(c.is_wrong for c in calls[ROWS:])
@@ -164,22 +182,9 @@ def _table(found: DumpComparison, lang: str, width: int) -> Iterator[Styled]:
         yield Styled(more.say(lang))
 
 
-def _cells(call: CallRow, lang: str, beside: bool) -> tuple[str | Styled, ...]:
-    worst = call.worst
-    ratio = number(worst.measured.worst.ratio) if worst.measured and worst.measured.worst else "-"
-    colour = "red" if call.is_wrong else "green" if call.is_judged else "yellow"
-    third = (baselines_cell(call).say(lang),) if beside else ()
-    result = Styled(verdict(call).say(lang), colour)
-    return call.name, worst.dtype or "-", result, ratio, *third, told(call).say(lang) or "-"
-
-
-def baselines_cell(call: CallRow) -> Text:
-    """The verdict, and the worst ratio in units of what is allowed."""
-    found = baselines(call)
-    if found is None:
-        return Text("-", "-")
-    word = STATUS[PASS if found[0] else FAIL]
-    return Text(*(f"{said} {number(found[1])}" for said in word))
+def _cell(key: str, call: CallRow, lang: str) -> str | Styled:
+    said = COLUMNS[key].cell(call).say(lang) or "-"
+    return Styled(said, _COLOURS[call.status]) if key == "result" else said
 
 
 def _described(call: CallRow, lang: str) -> Iterator[Styled]:
@@ -197,7 +202,7 @@ def _output(report: OutputReport, lang: str) -> Iterator[Styled]:
     shape = f"{report.dtype} {list(report.shape)}" if report.dtype else ""
     said = miss_sentence(report) or (broken_criterion(report) if report.status == FAIL else None)
     if said is None:
-        plain = report.why.say(lang) if report.why else RIGHT.say(lang)
+        plain = report.why.say(lang) if report.why else VERDICTS[PASS].say(lang)
         yield Styled(f"  {report.output} {shape}: {plain}".replace(" :", ":"))
         return
     yield Styled(f"  {report.output} {shape}: {said.say(lang)}")

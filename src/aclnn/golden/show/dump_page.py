@@ -5,23 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 
-from aclnn.golden.result import CallRow, DumpComparison, OutputReport
+from aclnn.golden.result import SKIPPED, CallRow, DumpComparison, OutputReport
 from aclnn.golden.show import calls
 from aclnn.golden.show.html import badge, both, row
 from aclnn.golden.texts import Text, number
 
 CARDS = 50  # wrong calls with pictures; the table has all of them
-_HEAD = {  # by the class that gives a column its width: two thousand rows are laid out without measuring each cell
-    "call": Text("call", "调用"),
-    "result": Text("result", "结论"),
-    "ratio": Text("err/allowed", "误差/允许"),
-    "third": calls.BASELINES,
-    "why": Text("why", "说明"),
-    "line": Text("line", "代码行"),
-    "type": Text("dtype", "类型"),
-    "op": Text("operator", "算子"),
-    "shapes": Text("shapes", "形状"),
-}
 _SUMMARY = (
     Text("kind", "种类"),
     Text("right", "正确"),
@@ -29,7 +18,7 @@ _SUMMARY = (
     Text("not judged", "未判断"),
     Text("worst err/allowed", "最大误差/允许"),
 )
-_STATES = (("", Text("all", "全部")), ("fail", calls.WRONG), ("pass", calls.RIGHT), ("skipped", calls.OPEN))
+_STATES = {"": Text("all", "全部"), **calls.VERDICTS}
 
 Section = Callable[[OutputReport], str]
 
@@ -64,7 +53,7 @@ def _operators(found: DumpComparison) -> str:
 
 def _search() -> str:
     options = "".join(
-        f'<option value="{value}">{escape(text.en)} / {escape(text.zh)}</option>' for value, text in _STATES
+        f'<option value="{value}">{escape(text.en)} / {escape(text.zh)}</option>' for value, text in _STATES.items()
     )
     return (
         '<div class="filter"><input id="search" type="search" placeholder="search / 搜索" aria-label="search / 搜索">'
@@ -73,25 +62,23 @@ def _search() -> str:
 
 
 def _calls(found: DumpComparison) -> str:
-    beside = bool(found.beside)
-    shown = {key: name for key, name in _HEAD.items() if beside or key != "third"}
-    head = "".join(f'<th class="{key}">{both(name)}</th>' for key, name in shown.items())
-    rows = "".join(_row(call, beside) for call in found.calls)
+    """Each column has a class that gives it its width: two thousand rows are laid out without measuring each cell."""
+    shown = calls.columns(found, *calls.COLUMNS)
+    head = "".join(f'<th class="{key}">{both(column.head)}</th>' for key, column in shown.items())
+    rows = "".join(
+        f'<tr data-state="{call.status}">{"".join(_cell(key, call) for key in shown)}</tr>' for call in found.calls
+    )
     return f'<table class="calls"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
-def _row(call: CallRow, beside: bool) -> str:
-    worst, first = call.worst, call.first
-    state = "fail" if call.is_wrong else "pass" if call.is_judged else "skipped"
-    ratio = number(worst.measured.worst.ratio) if worst.measured and worst.measured.worst else "-"
-    shapes = ", ".join(f"{r.output} {list(r.shape)}" for r in call.reports if r.measured)
-    verdict = badge(state, calls.verdict(call))
-    third = f"<td>{both(calls.baselines_cell(call))}</td>" if beside else ""
-    told = f'<td class="told">{both(calls.told(call))}</td>'
-    cells = [first.line.rpartition("/")[2], worst.dtype, first.operator or first.kind]
-    plain = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    named = f"<td>{_breakable(call.name)}</td><td>{verdict}</td><td>{ratio}</td>"
-    return f'<tr data-state="{state}">{named}{third}{told}{plain}<td class="told">{escape(shapes)}</td></tr>'
+def _cell(key: str, call: CallRow) -> str:
+    if key == "call":
+        return f"<td>{_breakable(call.name)}</td>"
+    said = calls.COLUMNS[key].cell(call)
+    if key == "result":
+        return f"<td>{badge(call.status, said)}</td>"
+    opened = '<td class="told">' if key in ("why", "shapes") else "<td>"
+    return f"{opened}{both(said)}</td>"
 
 
 def _breakable(name: str) -> str:
@@ -115,4 +102,4 @@ def _unjudged(found: DumpComparison) -> str:
         f"<li>{both(why)}<br><small>{escape(', '.join(names[:20]))}{' …' if len(names) > 20 else ''}</small></li>"
         for why, names in listed
     )
-    return f"<h2>{both(calls.OPEN)}</h2><ul>{items}</ul>"
+    return f"<h2>{both(calls.VERDICTS[SKIPPED])}</h2><ul>{items}</ul>"

@@ -11,7 +11,17 @@ from string import Template
 import numpy as np
 
 from aclnn._version import __version__
-from aclnn.golden.result import FAIL, PASS, SKIPPED, STATUS, Comparison, DumpComparison, OutputReport, miss_sentence
+from aclnn.golden.result import (
+    FAIL,
+    PASS,
+    SKIPPED,
+    STATUS,
+    Comparison,
+    DumpComparison,
+    OutputReport,
+    miss_sentence,
+    specials_sentence,
+)
 from aclnn.golden.show import dump_page, pictures
 from aclnn.golden.show.columns import HEAD, PAGE, SOUND
 from aclnn.golden.show.columns import shown as columns
@@ -102,7 +112,8 @@ def section(report: OutputReport) -> str:
     for hint in report.hints:
         parts.append(f'<p class="hint"><b>{both(hint.says)}</b><br>{both(hint.proof)}</p>')
     if found is not None and found.count:
-        parts += [_specials(report), _pictures(report), _misses(report)]
+        specials = specials_sentence(report)
+        parts += [f"<p>{both(specials)}</p>" if specials else "", _pictures(report), _misses(report)]
     return f'<details class="output"{opened}><summary>{verdict} {title}</summary>{"".join(parts)}</details>'
 
 
@@ -110,17 +121,6 @@ def _call(report: OutputReport) -> str:
     """Which call it was an output of."""
     said = " · ".join(part for part in (report.operator, report.product, report.attributes) if part)
     return f'<p class="call">{escape(said)}</p>' if said else ""
-
-
-def _specials(report: OutputReport) -> str:
-    found = report.measured
-    assert found is not None
-    counts = (found.nan_target, found.inf_target, found.nan_golden, found.inf_golden, found.special_misses)
-    if not any(counts):
-        return ""
-    en = "target NaN {:,} Inf {:,}; golden NaN {:,} Inf {:,}; {:,} do not agree".format(*counts)
-    zh = "待测NaN {:,} Inf {:,}；标杆NaN {:,} Inf {:,}；不一致{:,}".format(*counts)
-    return f"<p>{both(Text(en, zh))}</p>"
 
 
 def _pictures(report: OutputReport) -> str:

@@ -18,6 +18,7 @@ from aclnn.golden.result import (
     DumpComparison,
     OutputReport,
     miss_sentence,
+    specials_sentence,
     worst_sentence,
 )
 from aclnn.golden.show import calls
@@ -112,27 +113,13 @@ def _details(report: OutputReport, lang: str) -> list[str]:
     if report.why is not None:
         lines.append(f"  {STATUS[report.status].say(lang)}: {escape(report.why.say(lang))}")
     lines += [f"  {escape(c.text.say(lang))}" for c in report.criteria if not c.holds]
-    lines += [f"  {escape(line)}" for line in (*_misses(report, lang), *_specials(report, lang))]
-    lines += [f"  {escape(n.say(lang))}" for n in report.notes]
+    misses = miss_sentence(report)
+    said = (misses, worst_sentence(report) if misses else None, specials_sentence(report), *report.notes)
+    lines += [f"  {escape(text.say(lang))}" for text in said if text is not None]
     for hint in report.hints:
         lines.append(f"  [bold]{escape(hint.says.say(lang))}[/]")
         lines.append(f"    {escape(hint.proof.say(lang))}")
     return lines
-
-
-def _misses(report: OutputReport, lang: str) -> list[str]:
-    said, worst = miss_sentence(report), worst_sentence(report)
-    return [] if said is None or worst is None else [said.say(lang), worst.say(lang)]
-
-
-def _specials(report: OutputReport, lang: str) -> list[str]:
-    found = report.measured
-    if found is None or not (found.nan_target or found.nan_golden or found.inf_target or found.inf_golden):
-        return []
-    counts = (found.nan_target, found.inf_target, found.nan_golden, found.inf_golden, found.special_misses)
-    if lang == "zh":
-        return ["待测NaN {:,} Inf {:,}，标杆NaN {:,} Inf {:,}，不一致{:,}".format(*counts)]
-    return ["target NaN {:,} Inf {:,}, golden NaN {:,} Inf {:,}, {:,} do not agree".format(*counts)]
 
 
 def next_step(found: Comparison, lang: str = "en", has_page: bool = False) -> str:

@@ -62,8 +62,8 @@ def map_of(case: LoadedCase | None, output: str, shape: tuple[int, ...]) -> Map:
         return Map(numbered, _every_axis(numbered))
     name, call = output.partition("[")[0], case.call
     family = case.op.family
-    named = _AXES.get((family, name))
-    axes = named(call, len(shape)) if named else numbered
+    named = _AXES.get((family, name), numbered)
+    axes = named(call, len(shape)) if callable(named) else named[: len(shape)]
     return Map(axes, _every_axis(axes) + tuple(_parts(family, name, call, shape)), _inner(family, name, call, shape))
 
 
@@ -86,38 +86,24 @@ def _sequence(call: Call, rank: int) -> tuple[Text, ...]:
     return (*first, _FEATURE)
 
 
-def _saved(call: Call, rank: int) -> tuple[Text, ...]:
-    return (_TIME, _BATCH, _HIDDEN)
-
-
-def _state(call: Call, rank: int) -> tuple[Text, ...]:
-    return (_LAYER, _BATCH, _HIDDEN)
-
-
-def _parameter(call: Call, rank: int) -> tuple[Text, ...]:
-    row = Text("row", "行")
-    return (row,) if rank == 1 else (row, Text("column", "列"))
-
-
-_CELL = (_BATCH, _HIDDEN)
-_GATED = (_BATCH, Text("gate column", "门的列"))
-_AXES: dict[tuple[str, str], Callable[[Call, int], tuple[Text, ...]]] = {
+_SEQUENCES, _GATE_COLUMN = (_TIME, _BATCH, _CHANNEL), Text("gate column", "门的列")
+_AXES: dict[tuple[str, str], tuple[Text, ...] | Callable[[Call, int], tuple[Text, ...]]] = {
     ("Convolution", "gradInput"): _image,
     ("Convolution", "output"): _image,
     ("Convolution", "gradWeight"): _kernel,
-    ("Convolution", "gradBias"): lambda call, rank: (_CHANNEL,),
-    ("ConvTbc", "gradInput"): lambda call, rank: (_TIME, _BATCH, _CHANNEL),
-    ("ConvTbc", "output"): lambda call, rank: (_TIME, _BATCH, _CHANNEL),
-    ("ConvTbc", "gradWeight"): lambda call, rank: (_TAP, _IN, _OUT),
-    ("ConvTbc", "gradBias"): lambda call, rank: (_CHANNEL,),
+    ("Convolution", "gradBias"): (_CHANNEL,),
+    ("ConvTbc", "gradInput"): _SEQUENCES,
+    ("ConvTbc", "output"): _SEQUENCES,
+    ("ConvTbc", "gradWeight"): (_TAP, _IN, _OUT),
+    ("ConvTbc", "gradBias"): (_CHANNEL,),
     ("Lstm", "dxOut"): _sequence,
     ("Lstm", "output"): _sequence,
-    ("Lstm", "dparamsOut"): _parameter,
-    **{("Lstm", name): _state for name in ("dhPrevOut", "dcPrevOut", "hy", "cy")},
-    **{("Lstm", name): _saved for name in ("iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")},
-    **{("ThnnFusedLstmCell", name): lambda call, rank: _GATED for name in ("gradGatesOut", "storageOut")},
-    **{("ThnnFusedLstmCell", name): lambda call, rank: _CELL for name in ("gradCxOut", "hyOut", "cyOut")},
-    ("ThnnFusedLstmCell", "gradBiasOut"): lambda call, rank: (_GATED[1],),
+    ("Lstm", "dparamsOut"): _SPATIAL[2],  # of a bias the rows alone
+    **{("Lstm", name): (_LAYER, _BATCH, _HIDDEN) for name in ("dhPrevOut", "dcPrevOut", "hy", "cy")},
+    **{("Lstm", f"{name}Out"): (_TIME, _BATCH, _HIDDEN) for name in ("i", "j", "f", "o", "h", "c", "tanhC")},
+    **{("ThnnFusedLstmCell", name): (_BATCH, _GATE_COLUMN) for name in ("gradGatesOut", "storageOut")},
+    **{("ThnnFusedLstmCell", name): (_BATCH, _HIDDEN) for name in ("gradCxOut", "hyOut", "cyOut")},
+    ("ThnnFusedLstmCell", "gradBiasOut"): (_GATE_COLUMN,),
 }
 
 

@@ -19,8 +19,9 @@ from aclnn.golden.read.msprobe.arguments import (
     rounded,
     tensor,
 )
-from aclnn.golden.read.msprobe.calls import FORWARD, PARAMETERS, RecordedCall, Unit, Unjudged
+from aclnn.golden.read.msprobe.calls import FORWARD, RecordedCall, Unit, Unjudged
 from aclnn.golden.read.msprobe.dump import Recorded
+from aclnn.golden.read.msprobe.search import attributes_of
 from aclnn.golden.texts import Text
 
 _PLAIN = {"input": ..., "weight": ..., "bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
@@ -103,8 +104,6 @@ class Geometry:
 def of(call: RecordedCall, attributes: dict[str, Any]) -> Geometry:
     if not call.is_module:
         return Geometry(call, bound(_TRANSPOSED if "transpose" in call.kind else _PLAIN, call))
-    from aclnn.golden.read.msprobe.search import attributes_of
-
     listed, named = call.arguments()
     parameters = call.parameters()
     given = {"input": listed[0] if listed else named.get("input"), **parameters}
@@ -117,10 +116,6 @@ def of(call: RecordedCall, attributes: dict[str, Any]) -> Geometry:
 def prepared(unit: Unit, attributes: dict[str, Any]) -> PreparedCall:
     if unit.call.kind == "conv_tbc":
         return _conv_tbc(unit)
-    if unit.direction == PARAMETERS:
-        from aclnn.golden.read.msprobe.shared import parameters_of_convolution
-
-        return parameters_of_convolution(unit, attributes)
     found = of(unit.call, attributes)
     return _forward(found) if unit.direction == FORWARD else backward(found)
 

@@ -54,8 +54,6 @@ class Dump:
     """One dump.json and what lies beside it."""
 
     folder: Path
-    level: str
-    task: str
     entries: Mapping[str, Any]  # those that were asked for, in order of execution
 
     def array(self, recorded: Recorded) -> Array:
@@ -152,7 +150,7 @@ def load(folder: Path, wanted: Callable[[str], bool]) -> Dump:
         _each_member(text, _past_blanks(text, 0), member)
         if head.get("framework", "pytorch") != "pytorch":
             raise ValueError(f"its framework is {containers.brief(head['framework'])}; only pytorch is understood")
-        return Dump(folder, str(head.get("level", "")), str(head.get("task", "")), entries)
+        return Dump(folder, entries)
 
 
 _DECODER = json.JSONDecoder()

@@ -85,11 +85,8 @@ def parameters(call: RecordedCall) -> list[tuple[str, ...]]:
 
 
 def _leaf(value: Any) -> Recorded | None:
-    return (
-        value["data"]
-        if isinstance(value, dict) and isinstance(value.get("data"), Recorded)
-        else (value if isinstance(value, Recorded) else None)
-    )
+    found = value.get("data") if isinstance(value, dict) else value
+    return found if isinstance(found, Recorded) else None
 
 
 def _is_packed(call: RecordedCall) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from aclnn.base.dtype import INT64, DType, promote
 from aclnn.base.geometry import Array
 from aclnn.golden.read.casefile import LoadedCase
@@ -86,6 +88,17 @@ def _filled(text: Text, words: Words) -> Text:
 def computed_as(case: LoadedCase) -> DType:
     """The type that the tensors of a case are promoted to."""
     return promote({s.dtype for a in case.op.inputs for s in case.call.specs(a.name)} - {INT64})
+
+
+def every_array(change: After) -> Before:
+    """Every array among the arguments changed; one of a list has a name like params[3]."""
+
+    def one(case: LoadedCase, name: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [one(case, f"{name}[{i}]", element) for i, element in enumerate(value)]
+        return change(case, name, value) if isinstance(value, np.ndarray) else value
+
+    return lambda case, arguments: {name: one(case, name, value) for name, value in arguments.items()}
 
 
 def setting(name: str, value: Any) -> Before:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.texts import Text
-from aclnn.golden.why.hypotheses.model import Arguments, Recomputed, as_computed, as_given
+from aclnn.golden.why.hypotheses.model import Recomputed, as_computed, as_given, every_array
 
 _DIRECTIONS = (Text("forward", "正向"), Text("reverse", "反向"))
 _MATRICES = (((0,), "w_ih"), ((1,), "w_hh"), ((0, 1), Text("w_ih and w_hh", "w_ih与w_hh")))
@@ -25,46 +25,37 @@ def without_bias(case: LoadedCase) -> Iterator[Recomputed]:
     directions = 1 + case.call["bidirectional"] if case.call["hasBias"] else 0
     for direction in range(directions):
         gone = partial(_no_bias, direction)
-        yield Recomputed(partial(_read, gone), partial(_written, gone), words={"direction": _DIRECTIONS[direction]})
+        yield Recomputed(every_array(gone), gone, words={"direction": _DIRECTIONS[direction]})
 
 
 def transposed(case: LoadedCase) -> Iterator[Recomputed]:
     for chosen, what in _MATRICES:
         for read, written, done in _WAYS:
             yield Recomputed(
-                partial(_read, partial(_taken_transposed, chosen)) if read else as_given,
-                partial(_written, partial(_made_transposed, chosen)) if written else as_computed,
+                every_array(partial(_taken_transposed, chosen)) if read else as_given,
+                partial(_made_transposed, chosen) if written else as_computed,
                 words={"what": what, "done": done, "whose": "or its gradient " if written else ""},
             )
 
 
-Change = Callable[[int, int, Array], Array]  # of a parameter: its direction, which it is of its direction's, its values
-
-
-def _read(change: Change, case: LoadedCase, arguments: Arguments) -> Arguments:
-    changed = [change(*_parameter(case, i), values) for i, values in enumerate(arguments["params"])]
-    return {**arguments, "params": changed}
-
-
-def _written(change: Change, case: LoadedCase, output: str, values: Array) -> Array:
-    name, _, index = output.rstrip("]").partition("[")
-    return change(*_parameter(case, int(index)), values) if name == "dparamsOut" else values
-
-
-def _parameter(case: LoadedCase, index: int) -> tuple[int, int]:
-    """The direction a parameter is of, and which of its direction's parameters it is."""
+def _parameter(case: LoadedCase, name: str) -> tuple[int | None, int | None]:
+    """The direction a parameter is of, and which of its direction's parameters it is; None of what is no parameter."""
+    stem, _, index = name.rstrip("]").partition("[")
+    if stem not in ("params", "dparamsOut"):
+        return None, None
     per_direction = 4 if case.call["hasBias"] else 2
-    directions = 1 + case.call["bidirectional"]
-    return index // per_direction % directions, index % per_direction
+    whose, which = divmod(int(index), per_direction)
+    return whose % (1 + case.call["bidirectional"]), which
 
 
-def _no_bias(direction: int, whose: int, which: int, values: Array) -> Array:
-    return np.zeros_like(values) if whose == direction and which >= 2 else values
+def _no_bias(direction: int, case: LoadedCase, name: str, values: Array) -> Array:
+    whose, which = _parameter(case, name)
+    return np.zeros_like(values) if whose == direction and which in (2, 3) else values
 
 
-def _taken_transposed(chosen: tuple[int, ...], whose: int, which: int, values: Array) -> Array:
-    return values.reshape(values.shape[::-1]).T if which in chosen else values
+def _taken_transposed(chosen: tuple[int, ...], case: LoadedCase, name: str, values: Array) -> Array:
+    return values.reshape(values.shape[::-1]).T if _parameter(case, name)[1] in chosen else values
 
 
-def _made_transposed(chosen: tuple[int, ...], whose: int, which: int, values: Array) -> Array:
-    return np.reshape(values.T, values.shape) if which in chosen else values
+def _made_transposed(chosen: tuple[int, ...], case: LoadedCase, name: str, values: Array) -> Array:
+    return np.reshape(values.T, values.shape) if _parameter(case, name)[1] in chosen else values

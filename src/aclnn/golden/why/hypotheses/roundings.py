@@ -3,54 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.base.geometry import Array
-from aclnn.base.rounding import ALLOW_DOWN_PRECISION, KEEP, USE_FP16, USE_HF32, to_fp16
+from aclnn.base.rounding import to_fp16
 from aclnn.golden.read.casefile import LoadedCase
-from aclnn.golden.why.hypotheses.model import Arguments, Before, Recomputed, computed_as, setting
+from aclnn.golden.why.hypotheses.model import Recomputed, computed_as, every_array, setting
 
 HF32_UNIT = 2.0**-12
 
 
-def cube_in_hf32(case: LoadedCase) -> Iterator[Recomputed]:
-    yield from _cube(case, USE_HF32, (ALLOW_DOWN_PRECISION, USE_HF32))
-
-
-def cube_in_float16(case: LoadedCase) -> Iterator[Recomputed]:
-    yield from _cube(case, USE_FP16, (USE_FP16,))
-
-
-def cube_not_rounded(case: LoadedCase) -> Iterator[Recomputed]:
-    yield from _cube(case, KEEP, (KEEP,))
-
-
-def _cube(case: LoadedCase, other: int, same: tuple[int, ...]) -> Iterator[Recomputed]:
+def cube(other: int, *same: int) -> Callable[[LoadedCase], Iterator[Recomputed]]:
     """Another cubeMathType than the one that was asked for, or than those that do the same."""
-    asked = case.call["cubeMathType"]
-    if computed_as(case) is FLOAT32 and asked not in same:
-        yield Recomputed(setting("cube_math_type", other), words={"asked": asked})
+
+    def recomputed(case: LoadedCase) -> Iterator[Recomputed]:
+        asked = case.call["cubeMathType"]
+        if computed_as(case) is FLOAT32 and asked not in (other, *same):
+            yield Recomputed(setting("cube_math_type", other), words={"asked": asked})
+
+    return recomputed
 
 
 def inputs_in_float16(case: LoadedCase) -> Iterator[Recomputed]:
     """Without a cubeMathType nothing asks for HF32, but a kernel may be made for float16 alone."""
     if computed_as(case) is FLOAT32:
-        yield Recomputed(_every_tensor(to_fp16))
+        yield Recomputed(every_array(_in_float16))
 
 
-def _every_tensor(change: Callable[[Array], Array]) -> Before:
-    def one(value: Any) -> Any:
-        if isinstance(value, list):
-            return [one(v) for v in value]
-        return change(value) if isinstance(value, np.ndarray) and value.dtype == np.float32 else value
-
-    def before(case: LoadedCase, arguments: Arguments) -> Arguments:
-        return {name: one(value) for name, value in arguments.items()}
-
-    return before
+def _in_float16(case: LoadedCase, name: str, values: Array) -> Array:
+    return to_fp16(values) if values.dtype == np.float32 else values
 
 
 def matmul_in_hf32(case: LoadedCase) -> Iterator[Recomputed]:
@@ -59,23 +42,23 @@ def matmul_in_hf32(case: LoadedCase) -> Iterator[Recomputed]:
         yield Recomputed(unit=HF32_UNIT)
 
 
-def narrow_sums(case: LoadedCase) -> Iterator[Recomputed]:
-    """Coarser arithmetic inside, of sums."""
-    yield from _narrow(case, _is_a_sum)
+def narrow(sums: bool) -> Callable[[LoadedCase], Iterator[Recomputed]]:
+    """Coarser arithmetic inside, of sums or of what is made element by element."""
 
+    def recomputed(case: LoadedCase) -> Iterator[Recomputed]:
+        dtype = computed_as(case)
+        if dtype in (FLOAT32, FLOAT16, BFLOAT16):
+            coarse = BFLOAT16 if dtype is BFLOAT16 else FLOAT16
+            explains = _is_a_sum if sums else _is_no_sum
+            yield Recomputed(unit=coarse.unit, explains=explains, words={"narrow": coarse})
 
-def narrow_elements(case: LoadedCase) -> Iterator[Recomputed]:
-    """The same of what is made element by element."""
-    yield from _narrow(case, lambda case, output: not _is_a_sum(case, output))
-
-
-def _narrow(case: LoadedCase, explains: Callable[[LoadedCase, str], bool]) -> Iterator[Recomputed]:
-    dtype = computed_as(case)
-    if dtype in (FLOAT32, FLOAT16, BFLOAT16):
-        narrow = BFLOAT16 if dtype is BFLOAT16 else FLOAT16
-        yield Recomputed(unit=narrow.unit, explains=explains, words={"narrow": narrow})
+    return recomputed
 
 
 def _is_a_sum(case: LoadedCase, output: str) -> bool:
     """Whether an output adds up products with a weight, or rows of a batch; all others are made element by element."""
     return bool({"weight", "params"} & case.op.by_name.keys()) or output == "gradBiasOut"
+
+
+def _is_no_sum(case: LoadedCase, output: str) -> bool:
+    return not _is_a_sum(case, output)

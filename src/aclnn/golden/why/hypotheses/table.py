@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from aclnn.base.rounding import ALLOW_DOWN_PRECISION, KEEP, USE_FP16, USE_HF32
 from aclnn.golden.read.casefile import LoadedCase
 from aclnn.golden.texts import Text
 from aclnn.golden.why.hypotheses import attributes, gates, parameters, roundings, stored, weights
@@ -28,7 +29,7 @@ TABLE = (
             "输入被舍入为HF32（cubeMathType为1或3时的行为），而cubeMathType是{asked}",
         ),
         Text("with HF32 inputs", "以HF32输入重算"),
-        roundings.cube_in_hf32,
+        roundings.cube(USE_HF32, ALLOW_DOWN_PRECISION),
         _CUBE,
     ),
     HypothesisRow(
@@ -38,14 +39,14 @@ TABLE = (
             "输入被舍入为float16（cubeMathType为2时的行为），而cubeMathType是{asked}",
         ),
         Text("with float16 inputs", "以float16输入重算"),
-        roundings.cube_in_float16,
+        roundings.cube(USE_FP16),
         _CUBE,
     ),
     HypothesisRow(
         "float32",
         Text("the inputs were not rounded, though cubeMathType is {asked}", "cubeMathType是{asked}，但输入没有被舍入"),
         Text("with inputs as they are", "以未舍入的输入重算"),
-        roundings.cube_not_rounded,
+        roundings.cube(KEEP),
         _CUBE,
     ),
     HypothesisRow(
@@ -164,12 +165,12 @@ TABLE = (
         "{narrow}-accumulation",
         Text("the sums were accumulated in {narrow} instead of float32", "累加使用了{narrow}而不是float32"),
         Text("with the roundings of {narrow} accumulation", "按{narrow}累加的舍入误差"),
-        roundings.narrow_sums,
+        roundings.narrow(sums=True),
     ),
     HypothesisRow(
         "{narrow}-arithmetic",
         Text("each element was computed in {narrow} instead of float32", "逐元素计算使用了{narrow}而不是float32"),
         Text("with the roundings of {narrow} arithmetic", "按{narrow}计算的舍入误差"),
-        roundings.narrow_elements,
+        roundings.narrow(sums=False),
     ),
 )
