@@ -11,6 +11,7 @@ A forward convolution is the gradInput of a transposed one, with a bias; and a t
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -65,7 +66,7 @@ def is_ahead(call: Call) -> str | None:
     of_narrow, of_wide = weight.shape[0] // groups, weight.shape[1]
     backwards = "gradOutput" in call.values
     made = of_wide if backwards != call["transposed"] else of_narrow
-    products = call[sides(call)[1]].size * weight.size // weight.shape[0]
+    products = call[sides(call)[1]].size * math.prod(weight.shape[1:])
     return (
         None
         if made < FEW_CHANNELS or products < FEW_PRODUCTS
