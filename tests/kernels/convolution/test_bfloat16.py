@@ -163,7 +163,8 @@ IS_AHEAD = bfloat16.is_ahead
     [
         ({}, True),
         ({"dtype": FLOAT32}, False),
-        ({"size": 12}, False),  # 1.8 million products
+        ({"size": 12}, False),  # 1.8 million multiplications
+        ({"out_channels": 0}, False),  # none at all
         ({"in_channels": 3}, False),  # of which gradInput is made
         ({"out_channels": 3}, True),
         ({"transposed": True, "out_channels": 3}, True),

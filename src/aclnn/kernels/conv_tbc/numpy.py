@@ -14,7 +14,7 @@ from aclnn.kernels.registry import Run, numpy_kernel
 
 @numpy_kernel("aclnnConvTbcBackward")
 def conv_tbc_backward_numpy(call: Call) -> Run:
-    """Two matrix products per tap, in float64 (see convolution/numpy.py): steps of all batches are one matrix."""
+    """Two matmuls per tap, in float64 (see convolution/numpy.py): steps of all batches are one matrix."""
     steps, times, kernel = (call[name].shape[0] for name in ("self", "input", "weight"))
     (taps,) = tap_ranges((steps,), (times,), (kernel,), (1,), (call["pad"],), (1,))
     batch, cube_math_type = call["input"].shape[1], call["cubeMathType"]
@@ -47,7 +47,7 @@ def conv_tbc_backward_numpy(call: Call) -> Run:
 
 @numpy_kernel("aclnnConvTbc")
 def conv_tbc_numpy(call: Call) -> Run:
-    """One matrix product per tap, in float64 (see convolution/numpy.py)."""
+    """One matmul per tap, in float64 (see convolution/numpy.py)."""
     steps, times, kernel = (call[name].shape[0] for name in ("output", "self", "weight"))
     (taps,) = tap_ranges((steps,), (times,), (kernel,), (1,), (call["pad"],), (1,))
     batch, cube_math_type = call["self"].shape[1], call["cubeMathType"]

@@ -24,7 +24,7 @@ from aclnn.kernels.native.abi import STAGE_SIZE
 from aclnn.kernels.shared.arena import LINE_ELEMENTS, in_lines, spread
 
 Triple = tuple[int, int, int]
-WORTH_LEAVING_OUT = 0.01  # of all products
+WORTH_LEAVING_OUT = 0.01  # of all multiplications
 
 
 class Axis(NamedTuple):
@@ -168,20 +168,20 @@ class Picture(NamedTuple):
     batch: int
     channels: int
     sizes: Triple
-    steps: tuple[int, int, int, int, int]
+    strides: tuple[int, int, int, int, int]
 
 
 def as_five(spec: TensorSpec) -> Picture:
-    (batch, channels, *sizes), (n, c, *steps) = spec.shape, spec.strides
+    (batch, channels, *sizes), (n, c, *strides) = spec.shape, spec.strides
     gap = 3 - len(sizes)
     z, y, x = (1,) * gap + tuple(sizes)
-    dz, dy, dx = (0,) * gap + tuple(steps)
+    dz, dy, dx = (0,) * gap + tuple(strides)
     return Picture(batch, channels, (z, y, x), (n, c, dz, dy, dx))
 
 
 def outermost(over: Pass, sizes: Triple) -> int:
-    """The axis, 1 or 2, along which products with padding can be left out: that of the planes, or of the rows if one
-    plane meets one; 0 where it does not pay. Sums then go from shift to shift along this axis, see in_order."""
+    """The axis, 1 or 2, along which multiplications with padding can be left out: that of the planes, or of the rows
+    if one plane meets one; 0 where it does not pay. Sums then go from shift to shift along this axis, see in_order."""
     planes = over.axes[0]
     along = 1 if planes.size > 1 or len(planes.shifts) > 1 else 2
     axis, picture = over.axes[along - 1], sizes[along - 1]
@@ -209,23 +209,23 @@ class Laid(NamedTuple):
 def lay_out(picture: Picture, channels: int, over: Pass, box: Sequence[int], copied: bool) -> Laid:
     """The table for source.staging; who copies has yet to say how."""
     axes = over.axes
-    laid = _copied_steps(picture, channels, over, box) if copied else picture.steps
+    laid = _copied_strides(picture, channels, over, box) if copied else picture.strides
     places = [sum(s * step for s, step in zip(shifts, laid[2:], strict=True)) for shifts in over.shifts]
     if not copied:
-        places = [p - sum(a.before * s for a, s in zip(axes, picture.steps[2:], strict=True)) for p in places]
+        places = [p - sum(a.before * s for a, s in zip(axes, picture.strides[2:], strict=True)) for p in places]
     by_axis = [[getattr(axis, name) for axis in axes] for name in ("stride", "before", "reach")]
     moves = [axis.stride * step for axis, step in zip(axes, laid[2:], strict=True)]
-    table = [0, channels, *picture.sizes, *picture.steps, *itertools.chain(*by_axis), *laid, *laid[:2], *moves]
+    table = [0, channels, *picture.sizes, *picture.strides, *itertools.chain(*by_axis), *laid, *laid[:2], *moves]
     assert len(table) == STAGE_SIZE
     rows = np.add.outer(np.arange(channels, dtype=np.int64) * laid[1], np.array(places, np.int64))
     return Laid(table, rows, in_lines(box[0] * laid[0]) if copied else 0)
 
 
-def _copied_steps(picture: Picture, channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
+def _copied_strides(picture: Picture, channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
     """Strides of a copied box: channels last if they lie side by side in the picture and fill a cache line, else before
     the axes."""
     z, y, x = (axis.met(b) for axis, b in zip(over.axes, box[1:], strict=True))
-    if picture.steps[1] == 1 and picture.steps[4] != 1 and channels >= LINE_ELEMENTS:
+    if picture.strides[1] == 1 and picture.strides[4] != 1 and channels >= LINE_ELEMENTS:
         position = spread(channels)
         return z * y * x * position, 1, y * x * position, x * position, position
     channel = spread(z * y * x)

@@ -1,6 +1,6 @@
 """Convolutions with few channels in a group, tap by tap: depthwise ones, and long rows of few channels.
 
-There a matrix product is the wrong shape. Tensors are read and written where they lie, whatever their dtype, and the
+There a matmul is the wrong shape. Tensors are read and written where they lie, whatever their dtype, and the
 only scratch is what each thread stages in its first cache. Sums are cut by shape alone: any number of threads gives the
 same bits.
 """
@@ -8,6 +8,7 @@ same bits.
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import NamedTuple
 
 from aclnn.base.dtype import FLOAT32, promote
@@ -23,9 +24,9 @@ from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.registry import Prepared, Refusal
 from aclnn.kernels.shared import sums
 
-PER_THREAD = 65536  # products that pay for waking a thread
+PER_THREAD = 65536  # multiplications that pay for waking a thread
 MOST_SCRATCH = 64 * ROW  # elements of a slot
-MOST_PAIRS = 16  # of a source and a target channel in a group: with more, matrix products are ahead
+MOST_PAIRS = 16  # of a source and a target channel in a group: with more, matmuls are ahead
 
 
 class RefusedError(Exception):
@@ -55,8 +56,8 @@ class DirectProblem(NamedTuple):
             raise RefusedError(why)
         of_narrow, of_wide, *taps = weight.strides
         group = of_narrow * (weight.shape[0] // self.groups)
-        steps = (group, of_narrow, of_wide) if gathers else (group, of_wide, of_narrow)
-        memory = Memory(_steps(source.strides), _steps(target.strides), (*steps, *_steps((0, 0, *taps))[2:]))
+        strides = (group, of_narrow, of_wide) if gathers else (group, of_wide, of_narrow)
+        memory = Memory(_in_five(source.strides), _in_five(target.strides), (*strides, *_in_five((0, 0, *taps))[2:]))
         table = Table(self.window, gathers, source.shape[0], channels, memory, of_sums)
         scratch = table.places()["SLOT_SIZE"]
         if scratch > MOST_SCRATCH:
@@ -65,11 +66,11 @@ class DirectProblem(NamedTuple):
 
     @property
     def slots(self) -> int:
-        products = self.narrow.size * self.weight.size // self.weight.shape[0]
-        return worth(products, PER_THREAD, self.threads)
+        multiplications = self.narrow.size * math.prod(self.weight.shape[1:])
+        return worth(multiplications, PER_THREAD, self.threads)
 
 
-def _steps(strides: Dims) -> Dims:
+def _in_five(strides: Dims) -> Dims:
     """With three axes behind pictures and channels."""
     return (*strides[:2], *(0,) * (5 - len(strides)), *strides[2:])
 

@@ -18,9 +18,9 @@ Axes = tuple[tuple[Pair, ...], ...]
 
 @numpy_kernel("aclnnConvolutionBackward")
 def convolution_backward_numpy(call: Call) -> Run:
-    """Matrix products over the channels, one per tap and gradient, on the positions that meet something there.
+    """Matmuls over the channels, one per tap and gradient, on the positions that meet something there.
 
-    They are products of float64: a float32 BLAS adds hundreds of terms one by one, and equal terms (an all-0.7 input)
+    They are matmuls of float64: a float32 BLAS adds hundreds of terms one by one, and equal terms (an all-0.7 input)
     then err by 3.4 times what (8 + √K)·u allows. Measured on ten layers, float64 takes 1.3 to 1.9 times as long.
     """
     groups, transposed, cube_math_type = call["groups"], call["transposed"], call["cubeMathType"]
@@ -54,10 +54,10 @@ def convolution_backward_numpy(call: Call) -> Run:
 
 
 def _add_gradients(axes: Axes, g: Array, x: Array, w: Array, grad_x: Array | None, grad_w: Array | None) -> None:
-    """Adds every tap's products to the gradients that are wanted.
+    """Adds every tap's matmul to the gradients that are wanted.
 
     The last axis is the outer loop: its columns are cut out once for all the other taps, whose rows then lie together
-    in memory and are handed to the matrix product as they are.
+    in memory and are handed to the matmul as they are.
     """
     *rows, columns = axes
     for last, (u, i) in enumerate(columns):
@@ -70,16 +70,16 @@ def _add_gradients(axes: Axes, g: Array, x: Array, w: Array, grad_x: Array | Non
             if grad_w is not None:
                 grad_w[q][last] = met @ flat(x_columns[x_rows]).swapaxes(1, 2)
             if sums is not None:
-                product = multiply(w[q][last].swapaxes(1, 2), met)
-                sums[x_rows] += product.reshape(sums[x_rows].shape)
+                made = multiply(w[q][last].swapaxes(1, 2), met)
+                sums[x_rows] += made.reshape(sums[x_rows].shape)
         if grad_x is not None:
             grad_x[..., i] += sums
 
 
 def multiply(matrix: Array, columns: Array) -> Array:
-    """The matrix product; of one column by one row (depthwise) as the multiplication that it is."""
-    product: Array = matrix * columns if matrix.shape[-1] == 1 else matrix @ columns
-    return product
+    """The matmul; of one column by one row (depthwise) as the multiplication that it is."""
+    made: Array = matrix * columns if matrix.shape[-1] == 1 else matrix @ columns
+    return made
 
 
 def flat(tensor: Array) -> Array:
@@ -102,7 +102,7 @@ def _channel_sums(tensor: Array) -> Array:
 
 @numpy_kernel("aclnnConvolution")
 def convolution_numpy(call: Call) -> Run:
-    """Matrix products over the channels, one per tap, in float64 as backwards and for the same reason."""
+    """Matmuls over the channels, one per tap, in float64 as backwards and for the same reason."""
     groups, transposed, cube_math_type = call["groups"], call["transposed"], call["cubeMathType"]
     outputs, inputs, kernel = (call[name].shape[2:] for name in ("output", "input", "weight"))
     axes = tap_ranges(outputs, inputs, kernel, call["stride"], call["padding"], call["dilation"], transposed)
@@ -122,11 +122,11 @@ def convolution_numpy(call: Call) -> Run:
 
 
 def _add_taps(axes: Axes, x: Array, w: Array, y: Array) -> None:
-    """Adds every tap's product to y. The last axis is the outer loop: its columns are cut out once for all rows."""
+    """Adds every tap's matmul to y. The last axis is the outer loop: its columns are cut out once for all rows."""
     *rows, columns = axes
     for last, (u, i) in enumerate(columns):
         x_columns, sums = np.ascontiguousarray(x[..., i]), np.zeros(y[..., u].shape)
         for q, y_rows, x_rows in every_tap(rows):
-            product = multiply(w[q][last], flat(x_columns[x_rows]))
-            sums[y_rows] += product.reshape(sums[y_rows].shape)
+            made = multiply(w[q][last], flat(x_columns[x_rows]))
+            sums[y_rows] += made.reshape(sums[y_rows].shape)
         y[..., u] += sums

@@ -17,7 +17,18 @@ from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.geometry import Array
 from aclnn.base.taps import Window
 from aclnn.base.tensor import TensorSpec, dense
-from aclnn.kernels.convolution.boxes import Laid, Pass, Taps, as_five, box_of, in_order, lay_out, outermost, passes
+from aclnn.kernels.convolution.boxes import (
+    Laid,
+    Pass,
+    Taps,
+    Triple,
+    as_five,
+    box_of,
+    in_order,
+    lay_out,
+    outermost,
+    passes,
+)
 from aclnn.kernels.matmul.tiles import columns, even_chain, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import DATA_TABLE, MOVES, NEAR, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
@@ -34,11 +45,11 @@ PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and term
 LEAST_SHARE = 96  # positions of a box, for all that
 LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
 PER_THREAD = 32768  # elements to pack that pay for waking a thread
-PRODUCTS_PER_THREAD = 1 << 17  # that do so too
+MULTIPLICATIONS_PER_THREAD = 1 << 17  # that do so too
 FEW_CHANNELS = 2  # vectors of them: with fewer, blocks of positions may pay
 BLOCKS = (1, 2, 3, 4, 5, 8, 16)  # how many positions, or as many times the stride, blocks may have along an axis
 WORTH_JOINING = 0.8  # of the cost without blocks
-PASS = 2000  # the cost of a pass, in products of vectors
+PASS = 2000  # the cost of a pass, in multiplications of vectors
 
 
 def places_of(box: Sequence[int]) -> int:
@@ -66,17 +77,17 @@ class Shape(NamedTuple):
 
 def tap_places(spec: TensorSpec, over: Pass) -> Array:
     """Where the taps of a pass lie in a weight, [position of a block][shift]; NO_TAP where there is none."""
-    steps = (0,) * (5 - spec.rank) + spec.strides[2:]
+    strides = (0,) * (5 - spec.rank) + spec.strides[2:]
 
     def place(tap: tuple[int | None, ...]) -> int:
-        return NO_TAP if None in tap else sum(q * step for q, step in zip(tap, steps, strict=True) if q)
+        return NO_TAP if None in tap else sum(q * stride for q, stride in zip(tap, strides, strict=True) if q)
 
     return np.array([[place(tap) for tap in of_position] for of_position in over.taps], np.int64)
 
 
 def cheapest_passes(shape: Shape, onto_wide: bool, channels: int) -> list[Pass]:
-    """The passes that take the fewest products of vectors: with blocks only where there are few channels, and where
-    they save more than what is left over at their edges might cost."""
+    """The passes that take the fewest multiplications of vectors: with blocks only where there are few channels, and
+    where they save more than what is left over at their edges might cost."""
     alone = shape.passes(onto_wide)
     if channels >= FEW_CHANNELS * jit.vectors().lanes:
         return alone
@@ -90,7 +101,7 @@ def cheapest_passes(shape: Shape, onto_wide: bool, channels: int) -> list[Pass]:
 
 
 def _cost(overs: Sequence[Pass], channels: int) -> float:
-    """Products of vectors, and half a product for every element that is read for them."""
+    """Multiplications of vectors, and half of one for every element that is read for them."""
     lanes = jit.vectors().lanes
     return sum(
         math.prod(over.sizes) * len(over.shifts) * (-(-over.block * channels // lanes) + 0.5) + PASS for over in overs
@@ -103,6 +114,22 @@ def zeros(out: TensorSpec, name: str, room: Room) -> list[Launch]:
     nothing = dense(FLOAT32, (out.shape[1], 1, *(0 for _ in ones)))
     shape = Shape(dense(FLOAT32, (out.shape[0], 1, *out.shape[2:])), out, nothing, Window(ones, ones, ones, ones), 1)
     return DataPlan(shape, False, (None, None, name, None), room).launches
+
+
+class Order(NamedTuple):
+    """In which order the sum of a pass is made, and how it is cut."""
+
+    along: int  # the axis whose shifts come first, 0 if channels do
+    blocks: int  # of the sum, at most
+    spans: Array  # the first and the end of the blocks that each position along this axis takes
+
+    @classmethod
+    def of(cls, over: Pass, sizes: Triple, channels: int) -> Order:
+        along = outermost(over, sizes)
+        axis = over.axes[along - 1]
+        shifts = len(axis.shifts) if along else 1
+        per_shift = -(-channels * len(over.shifts) // shifts // NEAR)
+        return cls(along, shifts * per_shift, per_shift * axis.spans(sizes[along - 1]) if along else np.zeros(0))
 
 
 class DataPlan:
@@ -131,17 +158,18 @@ class DataPlan:
         self.packing: list[Launch] = []
         self.launches: list[Launch] = []
         overs = cheapest_passes(shape, onto_wide, self._outputs)
-        for over, packed in [(over, self._pack_weight(over)) for over in overs]:  # all is packed before a pass runs
-            self._add_pass(over, packed)
+        orders = [Order.of(over, as_five(source).sizes, self._inputs) for over in overs]
+        packed = list(map(self._pack_weight, overs, orders))  # all of it before a pass runs
+        for of_a_pass in zip(overs, orders, packed, strict=True):
+            self._add_pass(*of_a_pass)
 
-    def _pack_weight(self, over: Pass) -> int:
+    def _pack_weight(self, over: Pass, order: Order) -> int:
         """Launches the packing of a pass's taps; says where they go."""
         weight, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
-        narrow_step, wide_step = weight.strides[:2]
-        of_outputs, of_inputs = (wide_step, narrow_step) if self._onto_wide else (narrow_step, wide_step)
+        narrow_stride, wide_stride = weight.strides[:2]
+        of_outputs, of_inputs = (wide_stride, narrow_stride) if self._onto_wide else (narrow_stride, wide_stride)
         channels = np.arange(self._inputs)[:, None] * of_inputs
-        along = outermost(over, as_five(self._source).sizes)
-        places = np.stack([in_order(channels + taps, over, along).ravel() for taps in tap_places(weight, over)])
+        places = np.stack([in_order(channels + taps, over, order.along).ravel() for taps in tap_places(weight, over)])
         columns, terms = over.block * self._outputs, places.shape[1]
         if over.block == 1:
             rows = np.argsort(places[0])
@@ -149,8 +177,8 @@ class DataPlan:
         elements = groups * packed_columns(columns) * terms
         place = self._room.arena.reserve(4 * elements)
         if elements:
-            steps = (weight.shape[0] // groups * narrow_step, of_outputs)
-            numbers = (columns, terms, put(places.ravel()), put(steps), *([self._outputs] if over.block > 1 else []))
+            strides = (weight.shape[0] // groups * narrow_stride, of_outputs)
+            numbers = (columns, terms, put(places.ravel()), put(strides), *([self._outputs] if over.block > 1 else []))
             name = "convolve.pack_blocks" if over.block > 1 else "convolve.pack_taps"
             kinds, operands = jit.POINTER[weight.dtype] + "FiiII" + "i" * (over.block > 1), (self._names[1], place)
             items, threads = panels_of(columns) * groups, worth(elements, PER_THREAD, self._room.threads)
@@ -158,11 +186,11 @@ class DataPlan:
             self.packed.append((place, elements))
         return place
 
-    def _add_pass(self, over: Pass, packed: int) -> None:
+    def _add_pass(self, over: Pass, order: Order, packed: int) -> None:
         picture, out = as_five(self._source), as_five(self._out)
-        axes = list(zip(over.axes, out.steps[2:], strict=True))
+        axes = list(zip(over.axes, out.strides[2:], strict=True))
         start = sum(axis.start * step for axis, step in axes)
-        out_steps = (*out.steps[:2], *(axis.step * step for axis, step in axes))
+        out_strides = (*out.strides[:2], *(axis.step * step for axis, step in axes))
         pads = any(axis.pads(n) for axis, n in zip(over.axes, picture.sizes, strict=True))
         self.pads = self.pads or pads
         copied = bool(over.shifts) and must_copy(self._source, pads)
@@ -173,20 +201,22 @@ class DataPlan:
         box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, least, most)
         laid = lay_out(picture, self._inputs, over, box, copied)
         laid.table[STAGE] = stage_of(self._source.dtype) if copied else 0
-        self._launch(over, box, laid, out_steps, packed, start)
+        self._launch(over, order, box, laid, out_strides, packed, start)
 
     def _launch(
-        self, over: Pass, box: Sequence[int], laid: Laid, out_steps: Sequence[int], packed: int, start: int
+        self,
+        over: Pass,
+        order: Order,
+        box: Sequence[int],
+        laid: Laid,
+        out_strides: Sequence[int],
+        packed: int,
+        start: int,
     ) -> None:
         whole = (self._out.shape[0], *over.sizes)
         boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
         items, columns_made = math.prod(boxes) * self._shape.groups, over.block * self._outputs
         terms, places, threads = laid.rows.size, places_of(box), self._threads(over)
-        along, sizes = outermost(over, as_five(self._source).sizes), as_five(self._source).sizes
-        axis = over.axes[max(0, along - 1)]
-        shifts = len(axis.shifts) if along else 1
-        depths = -(-terms // shifts // NEAR)
-        spans = depths * axis.spans(sizes[along - 1]) if along else np.zeros(0)
         splits = min(panels_of(columns_made), -(-threads // items))
         lots = min(threads, items * splits)
         packs, together = self._packs(laid), POSITIONS_TOGETHER
@@ -196,13 +226,14 @@ class DataPlan:
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
         put, joins = self._room.numbers.put, over.block > 1
-        summed = even_chain(self._inputs * over.most_taps, -(-terms // (shifts * depths)) if depths else 1)
+        summed = even_chain(self._inputs * over.most_taps, -(-terms // order.blocks) if order.blocks else 1)
         table = [lots, per_lot, laid.room, places, columns_made, terms, splits, summed]
-        table += [*put_of(self._out.dtype, joins), shifts * depths, int(adds_bias), int(self._adds), together]
+        table += [*put_of(self._out.dtype, joins), order.blocks, int(adds_bias), int(self._adds), together]
         column_places = put(self._column_places(over)) if joins else 0
-        table += [int(packs), self._outputs, column_places, int(joins), along, put(spans.ravel()), *out_steps]
+        table += [int(packs), self._outputs, column_places, int(joins), order.along, put(order.spans.ravel())]
+        table += out_strides
         assert len(table) == DATA_TABLE
-        rows = in_order(laid.rows, over, along).ravel()
+        rows = in_order(laid.rows, over, order.along).ravel()
         rows = np.concatenate([rows, *_packed_places(together, terms)]) if packs else rows
         tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(rows), put(table)
         operands = (self._names[0], self._names[2], packed, self._names[3], scratch, FOUND if joins else None)
@@ -213,14 +244,14 @@ class DataPlan:
     def _threads(self, over: Pass) -> int:
         """How many threads have enough to do."""
         made = self._out.shape[0] * math.prod(over.sizes) * over.block * self._out.shape[1]
-        return worth(made * max(1, len(over.shifts) * self._inputs), PRODUCTS_PER_THREAD, self._room.threads)
+        return worth(made * max(1, len(over.shifts) * self._inputs), MULTIPLICATIONS_PER_THREAD, self._room.threads)
 
     def _column_places(self, over: Pass) -> Array:
         """Where the columns of a block lie behind its first: channel by channel for each of its positions."""
-        steps = as_five(self._out).steps
+        strides = as_five(self._out).strides
         positions = [range(len(axis.taps)) for axis in over.axes]
-        of_positions = [sum(map(operator.mul, at, steps[2:])) for at in itertools.product(*positions)]
-        return np.add.outer(of_positions, np.arange(self._outputs) * steps[1]).ravel()
+        of_positions = [sum(map(operator.mul, at, strides[2:])) for at in itertools.product(*positions)]
+        return np.add.outer(of_positions, np.arange(self._outputs) * strides[1]).ravel()
 
     def _packs(self, laid: Laid) -> bool:
         """Whether positions lie side by side, channels far apart, and there is but one tap: read where they are, a tile

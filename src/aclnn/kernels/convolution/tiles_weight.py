@@ -13,8 +13,8 @@ from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, box_of, in_orde
 from aclnn.kernels.convolution.tiles import (
     LEAST_POSITIONS,
     MOST_POSITIONS,
+    MULTIPLICATIONS_PER_THREAD,
     PER_THREAD,
-    PRODUCTS_PER_THREAD,
     STAGED_ELEMENTS,
     Shape,
     must_copy,
@@ -69,7 +69,9 @@ class WeightPlan:
         inner, outer = pictures
         terms, packs = inner.rows.size, self._packs_tiles(inner)
         tiles = -(-terms // ROWS)
-        threads = worth(math.prod(whole) * groups * terms * self._outputs, PRODUCTS_PER_THREAD, self._room.threads)
+        threads = worth(
+            math.prod(whole) * groups * terms * self._outputs, MULTIPLICATIONS_PER_THREAD, self._room.threads
+        )
         wide, high = (COLUMNS_TOGETHER, TILES_TOGETHER) if packs else (columns(), tiles)
         made = groups * ROWS * tiles * packed_columns(self._outputs)
         parts = self._parts(math.prod(whole), math.prod(boxes), made)
@@ -118,14 +120,14 @@ class WeightPlan:
 
     def _join(self, sums: int, terms: int, table: int, packs: bool, threads: int) -> Launch:
         result, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
-        narrow_step, wide_step = result.strides[:2]
-        places = np.add.outer(np.arange(self._inputs, dtype=np.int64) * wide_step, self._taps)
+        narrow_stride, wide_stride = result.strides[:2]
+        places = np.add.outer(np.arange(self._inputs, dtype=np.int64) * wide_stride, self._taps)
         made = self._in_order(places, packs)
         rows = np.argsort(made)
         numbers = (
             groups,
             put(np.concatenate([made[rows], rows])),
-            put([narrow_step * self._outputs, narrow_step]),
+            put([narrow_stride * self._outputs, narrow_stride]),
             table,
         )
         operands = (sums, self._names[2], FOUND)

@@ -90,8 +90,9 @@ def row_sums(a: TensorSpec, widths: tuple[int, int], results: tuple[TensorSpec, 
         numbers += [pitch * i for i in range(DEPTH)]
     puts = [number for c in results for number in (*put_of(c.dtype), *c.strides)]
     operands = "a", "b", "more", made, scratch, "c", "c_more"
-    tables = rows, a.strides[0], put([*numbers, *range(ROWS)]), width, *widths, chain(rows), lots, per_lot, put(puts)
-    return Launch("matrix.row_sums", "FFFFFiiiiIiiiiiiI", lots, operands, tables, lots)
+    sizes = rows, a.strides[0], lots, per_lot, chain(rows), width, *widths
+    tables = put([*numbers, *range(ROWS)]), put(puts), put(sizes)
+    return Launch("matrix.row_sums", "FFFFFiiIII", lots, operands, tables, lots)
 
 
 def _scratch(room: Room, elements: int) -> int:

@@ -17,7 +17,7 @@ def columns() -> int:
 
 
 def chain(length: int) -> int:
-    """How many of so many products are added one by one. Equal terms err by a third of that, in units of u·Σ|terms|,
+    """How many of so many terms are added one by one. Equal terms err by a third of that, in units of u·Σ|terms|,
     and (8 + √length) are allowed."""
     return next(most for most, below in CHAINS if length < below)
 

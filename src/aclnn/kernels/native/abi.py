@@ -18,7 +18,7 @@ ADDITIONS = 16  # in a row, in sums
 ELU_OF_INPUT, ELU_OF_RESULT, ELU_FALLING = range(3)
 
 KINDS = 4  # of gates
-BLOCK_ROWS = 288  # of a matrix whose products with a panel are made together: a multiple of ROWS
+BLOCK_ROWS = 288  # of a matrix that are multiplied with a panel together: a multiple of ROWS
 
 # The table of lstm.time_loop and lstm.steps, by position.
 (
@@ -73,7 +73,7 @@ NEAR = 400  # the same of convolutions
     STAGE,  # the entry of staging.stage for the picture's elements; 0 if boxes are read where they lie
     CHANNELS,
     SIZES,  # of the picture, by axis
-    PICTURE_STEPS,  # of the picture in memory: batch, channel, then by axis
+    PICTURE_STRIDES,  # of the picture in memory: batch, channel, then by axis
     STRIDE,  # between positions of the picture that neighbours of a box meet first, by axis
     BEFORE,  # positions of padding before the picture, by axis
     REACH,  # positions that an output meets beyond the first, by axis
@@ -110,7 +110,7 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     WATCHES,  # whether it matters that an element of the result is not finite
     ALONG,  # by which axis positions come in order, before the batch: 1 or 2; 0 if the batch comes first
     SPAN_OF,  # address of the first and the end of the blocks that positions along this axis take
-    OUT_STEPS,  # of the result in memory: batch, channel, then by axis
+    OUT_STRIDES,  # of the result in memory: batch, channel, then by axis
     DATA_TABLE,
 ) = (*range(21), 25)
 

@@ -70,7 +70,7 @@ def target(processor: str, features: Mapping[str, bool]) -> tuple[str, str]:
 
 
 class Vectors(NamedTuple):
-    """What tiles of matrix products are made of: the lanes of a vector, and how many lie side by side in a tile."""
+    """What tiles of matmuls are made of: the lanes of a vector, and how many lie side by side in a tile."""
 
     lanes: int
     across: int

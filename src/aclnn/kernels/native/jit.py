@@ -143,7 +143,7 @@ def _host() -> tuple[str, str]:
 
 @once
 def vectors() -> isa.Vectors:
-    """What tiles of matrix products are made of, for kernels and who launches them. Raises NoNativeCodeError."""
+    """What tiles of matmuls are made of, for kernels and who launches them. Raises NoNativeCodeError."""
     return isa.vectors(_host()[1])
 
 

@@ -1,6 +1,6 @@
 """float32 functions that LLVM vectorises, right at NaN, ±Inf and the subnormals, the same in vectors and remainders.
 
-No fast-math: a product and a sum become one fma only where the source says so.
+No fast-math: a multiplication and a sum become one fma only where the source says so.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def lie_apart(context: Any) -> Any:
 @intrinsic
 def fma(context: Any, a: Any, b: Any, c: Any) -> Any:
     """a·b + c with one rounding. Without the instruction it would be a call of the C library for every element: float64
-    holds every product exactly, and its own rounding of the sum is 2²⁹ times finer."""
+    holds a·b exactly, and its own rounding of the sum is 2²⁹ times finer."""
 
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
         if FUSED:

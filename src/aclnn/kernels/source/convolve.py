@@ -1,4 +1,4 @@
-"""Convolutions as indirect matrix products: result[p, m] = Σ picture[p + (c, tap)] · weight[(c, tap), m].
+"""Convolutions as indirect matmuls: result[p, m] = Σ picture[p + (c, tap)] · weight[(c, tap), m].
 
 Rows are positions, columns are channels of the result. A tap is a shift, and so is a channel: the picture is read where
 it lies, or from a padded copy of a box of it (see staging.py), and is never written down tap by tap. Sums are cut by
@@ -24,7 +24,7 @@ from aclnn.kernels.native.abi import (
     MOVES,
     NO_PLACE,
     OUT_CHANNELS,
-    OUT_STEPS,
+    OUT_STRIDES,
     OUTPUTS,
     PACKS,
     PER_LOT,
@@ -69,37 +69,35 @@ def width_of(channels: int) -> int:
     return width
 
 
-def pack_weight(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, steps: Any) -> None:
-    """Panels of b, [term][columns]: an item is one. Steps are those of groups and outputs in `weight`."""
+def pack_weight(
+    lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, strides: Any
+) -> None:
+    """Panels of b, [term][columns]: an item is one. Strides are those of groups and outputs in `weight`."""
     use_widest_vectors()
-    panels = -(-outputs // COLUMNS)
     for item in range(lo, hi):
-        group, channel = item // panels, item % panels * COLUMNS
-        to, columns, channels = begin_panel(packed, outputs, terms, group, channel)
-        source = shifted(weight, group * steps[0] + channel * steps[1])
-        pack_rows(source, steps[1], places, terms, channels, to, columns)
+        source, to, columns, channels = begin_panel(item, weight, packed, outputs, terms, strides)
+        pack_rows(source, strides[1], places, terms, channels, to, columns)
 
 
-def pack_taps(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, steps: Any) -> None:
+def pack_taps(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, strides: Any) -> None:
     """The same of channels and taps: places are those of the terms, in order, then the rows that they become."""
     use_widest_vectors()
-    panels = -(-outputs // COLUMNS)
     for item in range(lo, hi):
-        group, channel = item // panels, item % panels * COLUMNS
-        to, columns, channels = begin_panel(packed, outputs, terms, group, channel)
-        source = shifted(weight, group * steps[0] + channel * steps[1])
-        pack_terms(source, steps[1], places, terms, channels, to, columns)
+        source, to, columns, channels = begin_panel(item, weight, packed, outputs, terms, strides)
+        pack_terms(source, strides[1], places, terms, channels, to, columns)
 
 
 @inner
-def begin_panel(packed: Any, outputs: int, terms: int, group: int, channel: int) -> Any:
-    """Where a panel goes, its columns, and its channels: what is beyond them is 0."""
+def begin_panel(item: int, weight: Any, packed: Any, outputs: int, terms: int, strides: Any) -> Any:
+    """Where a panel comes from and goes to, its columns, and its channels: what is beyond them is 0."""
+    panels = -(-outputs // COLUMNS)
+    group, channel = item // panels, item % panels * COLUMNS
     columns, channels = width_of(outputs - channel), min(COLUMNS, outputs - channel)
     to = shifted(packed, (group * whole_vectors(outputs) + channel) * terms)
     if channels < columns:
         for i in range(terms * columns):
             to[i] = 0
-    return to, columns, channels
+    return shifted(weight, group * strides[0] + channel * strides[1]), to, columns, channels
 
 
 @inner
@@ -129,7 +127,7 @@ def pack_terms(source: Any, step: int, places: Any, count: int, channels: int, t
 
 
 def pack_blocks(
-    lo: int, hi: int, weight: Any, packed: Any, columns: int, terms: int, places: Any, steps: Any, channels: int
+    lo: int, hi: int, weight: Any, packed: Any, columns: int, terms: int, places: Any, strides: Any, channels: int
 ) -> None:
     """The same where the positions of a block lie side by side in a row, each with its channels; places are those of
     one after the other, below all that there are where a position has no tap."""
@@ -141,7 +139,7 @@ def pack_blocks(
         to = shifted(packed, (group * whole_vectors(columns) + first) * terms)
         for j in range(width):
             position, channel = (first + j) // channels, (first + j) % channels
-            start = group * steps[0] + channel * steps[1]
+            start = group * strides[0] + channel * strides[1]
             for term in range(terms):
                 element = np.float32(0)
                 if first + j < columns and places[position * terms + term] > NO_PLACE:
@@ -168,42 +166,54 @@ def data(
     use_widest_vectors()
     box = words(8)
     count, splits = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3], table[SPLITS]
-    items, outputs = count * boxes[GROUPS] * splits, table[OUTPUTS]
-    per_group, panels = whole_vectors(outputs) * table[TERMS], -(-outputs // COLUMNS)
+    items, per_group = count * boxes[GROUPS] * splits, whole_vectors(table[OUTPUTS]) * table[TERMS]
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
-        places = as_words(shifted(room, table[ROOM]))
-        out_places = as_words(shifted(room, table[ROOM] + table[PLACES]))
-        spans = as_words(shifted(room, table[ROOM] + 2 * table[PLACES]))
-        work = shifted(room, table[ROOM] + 3 * table[PLACES])
+        lists = shifted(room, table[ROOM])
+        places, out_places = as_words(lists), as_words(shifted(lists, table[PLACES]))
+        spans, work = as_words(shifted(lists, 2 * table[PLACES])), shifted(lists, 3 * table[PLACES])
         for item in range(items * lot // table[LOTS], items * (lot + 1) // table[LOTS]):
             group, split = item // splits // count, item % splits
             positions = find_box(item // splits % count, boxes, box)
             find_places(box, table[ALONG], picture, MOVES, places)
-            find_places(box, table[ALONG], table, OUT_STEPS, out_places)
+            find_places(box, table[ALONG], table, OUT_STRIDES, out_places)
             find_spans(box, positions, table, spans)
             x = brought(source, picture, group, box, room)
-            to = out + table[PUT_SIZE] * start_of(box, group, table[OUT_CHANNELS], table, OUT_STEPS)
-            added = shifted(bias, group * table[OUT_CHANNELS])
-            weight = shifted(packed, group * per_group)
+            to = out + table[PUT_SIZE] * start_of(box, group, table[OUT_CHANNELS], table, OUT_STRIDES)
+            weight, added = shifted(packed, group * per_group), shifted(bias, group * table[OUT_CHANNELS])
             for first in range(0, positions, table[TOGETHER]):
+                here = shifted(places, first), shifted(spans, first // ROWS * 2), shifted(out_places, first)
                 together = min(table[TOGETHER], positions - first)
-                near, bases, offsets = x, shifted(places, first), rows
-                if table[PACKS]:
-                    near = shifted(work, (POSITIONS_TOGETHER + ROWS) * COLUMNS)
-                    pack_tiles(x, bases, -(-together // ROWS), rows, table[TERMS], table[TERMS], near)
-                    offsets = shifted(rows, table[TERMS])
-                    bases = shifted(offsets, table[TERMS])
-                for panel in range(panels * split // splits, panels * (split + 1) // splits):
-                    some = shifted(spans, first // ROWS * 2)
-                    sum_up(near, bases, together, offsets, weight, panel * COLUMNS, work, some, table)
-                    if table[ADDS_BIAS]:
-                        add_bias(work, together, added, panel * COLUMNS, table)
-                    if table[WATCHES] and is_strange(work, together * width_of(outputs - panel * COLUMNS)):
-                        found[0] = 1
-                    if table[ADDS]:
-                        add_present(work, together, to, shifted(out_places, first), panel * COLUMNS, table)
-                    put_panel(work, together, to, shifted(out_places, first), panel * COLUMNS, table)
+                if make_panels(x, here, together, rows, weight, added, to, split, work, table):
+                    found[0] = 1
+
+
+@inner
+def make_panels(
+    x: Any, here: Any, together: int, rows: Any, weight: Any, bias: Any, to: int, split: int, work: Any, table: Any
+) -> bool:
+    """A split of the panels of a box's result at some positions: `here` says where these lie in the picture, which
+    blocks of the sum they take, and where they lie in the result. Says whether
+    an element is not finite and that is asked."""
+    bases, spans, out_places = here
+    near, offsets, strange = x, rows, False
+    outputs = table[OUTPUTS]
+    panels = -(-outputs // COLUMNS)
+    if table[PACKS]:
+        near, offsets = shifted(work, (POSITIONS_TOGETHER + ROWS) * COLUMNS), shifted(rows, table[TERMS])
+        pack_tiles(x, bases, -(-together // ROWS), rows, table[TERMS], table[TERMS], near)
+        bases = shifted(offsets, table[TERMS])
+    for panel in range(panels * split // table[SPLITS], panels * (split + 1) // table[SPLITS]):
+        channel = panel * COLUMNS
+        sum_up(near, bases, together, offsets, weight, channel, work, spans, table)
+        if table[ADDS_BIAS]:
+            add_bias(work, together, bias, channel, table)
+        if table[WATCHES] and is_strange(work, together * width_of(outputs - channel)):
+            strange = True
+        if table[ADDS]:
+            add_present(work, together, to, out_places, channel, table)
+        put_panel(work, together, to, out_places, channel, table)
+    return strange
 
 
 @inner
@@ -278,7 +288,7 @@ def add_bias(sums: Any, count: int, bias: Any, channel: int, table: Any) -> None
 @inner
 def add_present(sums: Any, count: int, out: int, places: Any, channel: int, table: Any) -> None:
     """What the result has already."""
-    outputs, step = table[OUTPUTS], table[OUT_STEPS + 1]
+    outputs, step = table[OUTPUTS], table[OUT_STRIDES + 1]
     columns, present = width_of(outputs - channel), floats_at(out + 4 * channel * step)
     for i in range(count):
         for m in range(min(columns, outputs - channel)):
@@ -288,7 +298,7 @@ def add_present(sums: Any, count: int, out: int, places: Any, channel: int, tabl
 @inner
 def put_panel(sums: Any, count: int, out: int, places: Any, channel: int, table: Any) -> None:
     """Writes a panel of channels."""
-    left, step = table[OUTPUTS] - channel, table[OUT_STEPS + 1]
+    left, step = table[OUTPUTS] - channel, table[OUT_STRIDES + 1]
     to = out + table[PUT_SIZE] * channel * step
     if table[COLUMN_PLACES]:
         to, step = out, table[COLUMN_PLACES] + 8 * channel

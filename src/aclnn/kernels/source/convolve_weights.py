@@ -97,78 +97,90 @@ def weights(
                 find_places(box, table[OUTERMOST], outer_picture, MOVES, outer_places)
                 g = brought(outer, outer_picture, group, box, outer_room)
                 x = brought(source, picture, group, box, room)
-                step = outer_picture[MOVES + 1]
-                begun = index > first
-                add_box(box, x, places, g, outer_places, step, positions, sums, work, left, right, begun, rows, table)
+                other = g, outer_places, outer_picture[MOVES + 1]
+                add_box(box, positions, (x, places), other, sums, work, (left, right), index > first, rows, table)
 
 
 @inner
 def add_box(
     box: Any,
-    x: Any,
-    places: Any,
-    outer: Any,
-    outer_places: Any,
-    step: int,
     positions: int,
+    picture: Any,
+    other: Any,
     sums: Any,
     work: Any,
-    left: int,
-    right: int,
+    tiles: Any,
     begun: bool,
     rows: Any,
     table: Any,
 ) -> None:
-    """What a box of positions brings to the tiles left … right − 1 of every panel: each takes those positions that meet
-    more than padding; the first time, where there are none, all of them."""
-    outputs, rows_made = table[OUTPUTS], -(-table[TERMS] // ROWS) * ROWS
-    depths, wide, high = -(-positions // NEAR), table[COLUMNS_TOGETHER], table[TILES_TOGETHER]
-    aside = shifted(work, NEAR * wide)
-    packed, limits = shifted(aside, ROWS * COLUMNS), pointer(table[LIMITS_OF])
-    begins, per_place = box[table[OUTERMOST]], positions // box[4 + table[OUTERMOST]]
+    """What a box of positions brings to some tiles of every panel. The picture is given with the places of the
+    positions, the other tensor also with the step from channel to channel; of tiles, the first and the end."""
+    outputs, depths, wide, high = table[OUTPUTS], -(-positions // NEAR), table[COLUMNS_TOGETHER], table[TILES_TOGETHER]
+    outer, outer_places, step = other
     for block in range(depths):
         start, stop = positions * block // depths, positions * (block + 1) // depths
         begun_block = begun or block > 0
         for channel in range(0, outputs, wide):
             beyond = min(outputs, channel + wide)
             pack_panels(outer, step, shifted(outer_places, start), stop - start, channel, beyond, work)
-            for tile in range(left, right, high):
-                last = min(right, tile + high)
-                if table[PACKS_TILES]:
-                    pack_tiles(
-                        x, shifted(rows, tile * ROWS), last - tile, shifted(places, start), stop - start, NEAR, packed
-                    )
-                for panel in range(channel, beyond, COLUMNS):
-                    columns = width_of(outputs - panel)
-                    for t in range(tile, last):
-                        low = max(start, (limits[2 * t] - begins) * per_place)
-                        high_end = min(stop, (limits[2 * t + 1] - begins) * per_place)
-                        if low >= high_end:
-                            if begun_block:
-                                continue
-                            low, high_end = start, stop
-                        near, bases, offsets = x, shifted(rows, t * ROWS), shifted(places, low)
-                        if table[PACKS_TILES]:
-                            near, bases = shifted(packed, (t - tile) * ROWS * NEAR), shifted(rows, rows_made)
-                            offsets = shifted(bases, ROWS + low - start)
-                        made = shifted(sums, panel * rows_made + t * ROWS * columns)
-                        for line in range(0, ROWS * columns, LINE):
-                            fetch(made, line, 1)  # it comes near while the products are summed up
-                        multiply(
-                            ROWS,
-                            1,
-                            columns,
-                            high_end - low,
-                            table[CHAIN_LENGTH],
-                            near,
-                            bases,
-                            offsets,
-                            shifted(work, (panel - channel) * NEAR + (low - start) * columns),
-                            0,
-                            made,
-                            begun_block,
-                            aside,
-                        )
+            for tile in range(tiles[0], tiles[1], high):
+                some = tile, min(tiles[1], tile + high)
+                add_tiles(
+                    box, positions, start, stop, picture, channel, beyond, some, sums, work, begun_block, rows, table
+                )
+
+
+@inner
+def add_tiles(
+    box: Any,
+    positions: int,
+    start: int,
+    stop: int,
+    picture: Any,
+    channel: int,
+    beyond: int,
+    tiles: Any,
+    sums: Any,
+    work: Any,
+    begun: bool,
+    rows: Any,
+    table: Any,
+) -> None:
+    """What the positions start … stop − 1 of a box bring to some tiles of the panels that are packed: each takes those
+    that meet more than padding; the first time, where there are none, all of them."""
+    rows_made, (x, places) = -(-table[TERMS] // ROWS) * ROWS, picture
+    aside = shifted(work, NEAR * table[COLUMNS_TOGETHER])
+    packed = shifted(aside, ROWS * COLUMNS)
+    if table[PACKS_TILES]:
+        listed, near = shifted(rows, tiles[0] * ROWS), shifted(places, start)
+        pack_tiles(x, listed, tiles[1] - tiles[0], near, stop - start, NEAR, packed)
+    for panel in range(channel, beyond, COLUMNS):
+        columns = width_of(table[OUTPUTS] - panel)
+        for t in range(tiles[0], tiles[1]):
+            low, high = met_by(t, box, positions, start, stop, table)
+            if low >= high:
+                if begun:
+                    continue
+                low, high = start, stop
+            near, bases, offsets = x, shifted(rows, t * ROWS), shifted(places, low)
+            if table[PACKS_TILES]:
+                near, bases = shifted(packed, (t - tiles[0]) * ROWS * NEAR), shifted(rows, rows_made)
+                offsets = shifted(bases, ROWS + low - start)
+            made = shifted(sums, panel * rows_made + t * ROWS * columns)
+            for line in range(0, ROWS * columns, LINE):
+                fetch(made, line, 1)  # it comes near while the terms are summed up
+            b, chain = shifted(work, (panel - channel) * NEAR + (low - start) * columns), table[CHAIN_LENGTH]
+            multiply(ROWS, 1, columns, high - low, chain, near, bases, offsets, b, 0, made, begun, aside)
+
+
+@inner
+def met_by(tile: int, box: Any, positions: int, start: int, stop: int, table: Any) -> Any:
+    """The first and the end of the positions start … stop − 1 that meet more than padding in a tile."""
+    limits, along = pointer(table[LIMITS_OF]), table[OUTERMOST]
+    begins, per_place = box[along], positions // box[4 + along]
+    low, high = (limits[2 * tile] - begins) * per_place, (limits[2 * tile + 1] - begins) * per_place
+    return max(start, low), min(stop, high)
 
 
 @inner
@@ -179,10 +191,10 @@ def pack_panels(outer: Any, step: int, places: Any, count: int, channel: int, be
         pack_rows(shifted(outer, panel * step), step, places, count, channels, to, width_of(beyond - panel))
 
 
-def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places: Any, steps: Any, table: Any) -> None:
+def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places: Any, strides: Any, table: Any) -> None:
     """The sum of all parts, in pairs, where the first was; items are panels, some rows at a time. Places are those of
-    the rows of the result, in order, then where these were made. Steps are those of groups and outputs. found[0] = 1 if
-    an element is not finite and that is asked."""
+    the rows of the result, in order, then where these were made. Strides are those of groups and outputs. found[0] = 1
+    if an element is not finite and that is asked."""
     use_widest_vectors()
     worst = np.int32(0)
     terms, outputs = table[TERMS], table[OUTPUTS]
@@ -201,8 +213,8 @@ def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places:
             for i in range(count):
                 for m in range(channels):
                     worst = max(worst, bits_of(made[start + rows[i] * columns + m]) & np.int32(0x7F800000))
-        to = out + table[PUT_SIZE] * (group * steps[0] + channel * steps[1])
-        some, step = shifted(places, first), steps[1]
+        to = out + table[PUT_SIZE] * (group * strides[0] + channel * strides[1])
+        some, step = shifted(places, first), strides[1]
         put_listed(table[PUT], shifted(made, start), columns, to, some, count, channels, step, address_of(rows))
     if worst == np.int32(0x7F800000):
         found[0] = 1

@@ -1,4 +1,4 @@
-"""Convolutions with few channels in a group, without matrix products: every tap is a shift of a row.
+"""Convolutions with few channels in a group, without matmuls: every tap is a shift of a row.
 
 A block of positions of all pictures of a channel is staged in the first cache as float32, rows behind each other with
 zeros for padding. One pitch serves source and target, so a block is one long row: out[j] = Σ weight[t]·stage[j + t's

@@ -1,4 +1,4 @@
-"""Tiles of indirect matrix products, in LLVM's language: for any width of vectors.
+"""Tiles of indirect matmuls, in LLVM's language: for any width of vectors.
 
 c[i, j] = Σ x[base_i + offset_k] · b[k, j]. The first factor is read element by element where it lies, so that neither
 strides nor the taps of a convolution need a copy of it; the second is packed, [k][columns]; a result is dense. There
@@ -24,7 +24,7 @@ from aclnn.kernels.source.vectors import move
 
 LANES, ACROSS, FUSED = jit.vectors()
 COLUMNS = LANES * ACROSS
-AT_ONCE = 2  # products per row between two looks at the counter
+AT_ONCE = 2  # terms per row between two looks at the counter
 _SMALL, _WORD, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
 _NOTHING = ir.Constant(_VECTOR, [0.0] * LANES)
@@ -50,7 +50,7 @@ def multiply(
     """A tile of `count` rows: c = Σ over k < depth, at least 1, or c += if `add`; columns are LANES, 2·LANES … COLUMNS.
 
     Count and panels are constants: so many panels of b, `to_next` apart, lie side by side in c. No more than `chain`
-    products are added one by one: their sums are added up in `aside`, which has room for a tile, and the result to c,
+    terms are added one by one: their sums are added up in `aside`, which has room for a tile, and the result to c,
     so that the error of a long sum of equal terms hardly grows. It is no memory of this function, which LLVM would turn
     into registers that there are none of.
     """
@@ -99,7 +99,7 @@ def _chain(builder: Any, step: Any, vectors: int, count: Any, offsets: Any, b: A
 
 
 def _step(builder: Any, across: int, rows: Any, panels: Any) -> Any:
-    """What adds the products of one k: offsets, b and sums before it, and after it."""
+    """What adds the terms of one k: offsets, b and sums before it, and after it."""
 
     def step(_: Any, state: Any) -> Any:
         offset_at, b_row, *sums = state

@@ -276,67 +276,72 @@ def row_sums(
     scratch: Any,
     c: int,
     c_more: int,
-    rows: int,
-    pitch: int,
     numbers: Any,
-    columns: int,
-    b_columns: int,
-    more_columns: int,
-    chain: int,
-    lots: int,
-    per_lot: int,
     puts: Any,
+    sizes: Any,
 ) -> None:
     """c = aᵀ·b and c_more = aᵀ·more, sums over all rows, some at a time. Items are lots: each has its share of the
     columns of a as tiles, packs them and all columns of the others, and sums up in `made`, or in the room of a tile if
     all rows are done at once; sums are written as soon as they are whole. The numbers: the columns of a, of which the
     last fills a tile, then where DEPTH rows begin in a, in b, in more and in a packed tile, then ROWS from 0 on. `puts`
-    says how the results are written: entry, size of an element, and strides, of each."""
+    says how the results are written: entry, size of an element, and strides, of each. The sizes: rows, how far apart
+    they lie in a, lots, elements of a lot's scratch, how long chains are, then the columns of a, of b and of more."""
     use_widest_vectors()
-    places = words(ROWS)
+    rows, pitch, lots, per_lot = sizes[0], sizes[1], sizes[2], sizes[3]
+    columns, b_columns, more_columns = sizes[5], sizes[6], sizes[7]
     tiles, beside = -(-columns // ROWS), whole_vectors(b_columns)
-    wide = beside + whole_vectors(more_columns)
-    a_places = shifted(numbers, tiles * ROWS)
+    wide, a_places = beside + whole_vectors(more_columns), shifted(numbers, tiles * ROWS)
     b_places, more_places = shifted(a_places, DEPTH), shifted(a_places, 2 * DEPTH)
-    in_tile, tile_rows = shifted(a_places, 3 * DEPTH), shifted(a_places, 4 * DEPTH)
+    in_tile, more_puts = shifted(a_places, 3 * DEPTH), shifted(puts, 4)
     for lot in range(lo, hi):
         first, last = tiles * lot // lots, tiles * (lot + 1) // lots
-        a_packed = shifted(scratch, lot * per_lot)
-        b_packed = shifted(a_packed, (last - first) * ROWS * DEPTH)
-        aside = shifted(b_packed, wide * DEPTH)
-        at_once = shifted(aside, ROWS * COLUMNS)
-        sums = shifted(made, first * ROWS * wide)
+        a_packed, high = shifted(scratch, lot * per_lot), (last - first) * ROWS
+        b_packed, sums = shifted(a_packed, high * DEPTH), shifted(made, first * ROWS * wide)
+        aside, some = shifted(b_packed, wide * DEPTH), shifted(numbers, first * ROWS)
+        more_packed, more_sums = shifted(b_packed, beside * DEPTH), shifted(sums, beside * high)
         for start in range(0, rows, DEPTH):
-            count = min(DEPTH, rows - start)
-            some = shifted(numbers, first * ROWS)
+            count, here = min(DEPTH, rows - start), (first, last, start)
             pack_tiles(shifted(a, start * pitch), some, last - first, a_places, count, DEPTH, a_packed)
             pack_panels(shifted(b, start * b_columns), b_places, count, b_columns, b_packed)
-            right = shifted(b_packed, beside * DEPTH)
-            pack_panels(shifted(more, start * more_columns), more_places, count, more_columns, right)
-            is_last = start + DEPTH >= rows
-            for side in range(2):
-                all_columns, before = (more_columns, beside) if side else (b_columns, 0)
-                out, how = (c_more, shifted(puts, 4)) if side else (c, puts)
-                for channel in range(0, all_columns, COLUMNS):
-                    width = width_of(all_columns - channel)
-                    panel = shifted(b_packed, (before + channel) * DEPTH)
-                    to = shifted(sums, (before + channel) * (last - first) * ROWS)
-                    for t in range(last - first):
-                        tile = shifted(a_packed, t * ROWS * DEPTH)
-                        into = shifted(to, t * ROWS * width) if rows > DEPTH else at_once
-                        if start > 0:
-                            for line in range(0, ROWS * width, 16):
-                                fetch(into, line, 1)
-                        multiply(
-                            ROWS, 1, width, count, chain, tile, tile_rows, in_tile, panel, 0, into, start > 0, aside
-                        )
-                        if is_last:
-                            for i in range(ROWS):
-                                places[i] = ((first + t) * ROWS + i) * how[2]
-                            there, high = out + how[1] * channel * how[3], min(ROWS, columns - (first + t) * ROWS)
-                            put_rows(
-                                how[0], into, width, there, places, high, min(COLUMNS, all_columns - channel), how[3]
-                            )
+            pack_panels(shifted(more, start * more_columns), more_places, count, more_columns, more_packed)
+            add_rows(a_packed, b_packed, b_columns, here, sums, aside, in_tile, c, puts, sizes)
+            add_rows(a_packed, more_packed, more_columns, here, more_sums, aside, in_tile, c_more, more_puts, sizes)
+
+
+@inner
+def add_rows(
+    a: Any,
+    b: Any,
+    b_columns: int,
+    here: Any,
+    sums: Any,
+    aside: Any,
+    in_tile: Any,
+    out: int,
+    how: Any,
+    sizes: Any,
+) -> None:
+    """What DEPTH packed rows from `start` on, or those that there are, bring to the tiles first … last − 1 of one
+    result; with the last row these are whole, and written. `here` is these three."""
+    first, last, start = here
+    rows, chain, columns = sizes[0], sizes[4], sizes[5]
+    count = min(DEPTH, rows - start)
+    places, tile_rows, at_once = words(ROWS), shifted(in_tile, DEPTH), shifted(aside, ROWS * COLUMNS)
+    for channel in range(0, b_columns, COLUMNS):
+        width, panel = width_of(b_columns - channel), shifted(b, channel * DEPTH)
+        to = shifted(sums, channel * (last - first) * ROWS)
+        for t in range(last - first):
+            into = shifted(to, t * ROWS * width) if rows > DEPTH else at_once
+            if start > 0:
+                for line in range(0, ROWS * width, 16):
+                    fetch(into, line, 1)
+            tile = shifted(a, t * ROWS * DEPTH)
+            multiply(ROWS, 1, width, count, chain, tile, tile_rows, in_tile, panel, 0, into, start > 0, aside)
+            if start + DEPTH >= rows:
+                for i in range(ROWS):
+                    places[i] = ((first + t) * ROWS + i) * how[2]
+                there, high = out + how[1] * channel * how[3], min(ROWS, columns - (first + t) * ROWS)
+                put_rows(how[0], into, width, there, places, high, min(COLUMNS, b_columns - channel), how[3])
 
 
 @inner

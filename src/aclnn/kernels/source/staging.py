@@ -18,7 +18,7 @@ from aclnn.kernels.native.abi import (
     CHANNELS,
     LAID,
     MOVES,
-    PICTURE_STEPS,
+    PICTURE_STRIDES,
     REACH,
     ROWS,
     SIZES,
@@ -48,30 +48,30 @@ def find_box(index: int, boxes: Any, box: Any) -> int:
 
 
 @inner
-def find_places(box: Any, along: int, steps: Any, first: int, places: Any) -> None:
+def find_places(box: Any, along: int, strides: Any, first: int, places: Any) -> None:
     """Writes where the positions of a box lie behind its first one, and repeats the last to fill a tile: those of one
-    place along an axis, 1 or 2, after the other, or of one picture after the other, 0. `steps` has, from `first` on,
+    place along an axis, 1 or 2, after the other, or of one picture after the other, 0. `strides` has, from `first` on,
     those of the batch, of channels and of three axes."""
     second, third = (1 if along == 0 else 0), (1 if along == 2 else 2)
     i = 0
     for a in range(box[4 + along]):
         for b in range(box[4 + second]):
             for c in range(box[4 + third]):
-                row = a * steps[first + along + min(along, 1)] + b * steps[first + 2 * second]
-                row += c * steps[first + third + 1]
+                row = a * strides[first + along + min(along, 1)] + b * strides[first + 2 * second]
+                row += c * strides[first + third + 1]
                 for x in range(box[7]):
-                    places[i + x] = row + x * steps[first + 4]
+                    places[i + x] = row + x * strides[first + 4]
                 i += box[7]
     for rest in range(ROWS):
         places[i + rest] = places[i - 1]
 
 
 @inner
-def start_of(box: Any, group: int, channels: int, steps: Any, first: int) -> int:
+def start_of(box: Any, group: int, channels: int, strides: Any, first: int) -> int:
     """Where the first position of a box lies in a tensor, in the first channel of a group."""
-    start: int = box[0] * steps[first] + group * channels * steps[first + 1]
+    start: int = box[0] * strides[first] + group * channels * strides[first + 1]
     for d in range(3):
-        start += box[1 + d] * steps[first + 2 + d]
+        start += box[1 + d] * strides[first + 2 + d]
     return start
 
 
@@ -90,15 +90,15 @@ def brought(source: int, table: Any, group: int, box: Any, room: Any) -> Any:
 
 def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, group: int) -> None:
     """Copies what a box needs of a group's channels lo … hi − 1."""
-    base = (group * table[CHANNELS] + lo) * table[PICTURE_STEPS + 1]
+    base = (group * table[CHANNELS] + lo) * table[PICTURE_STRIDES + 1]
     for n in range(box[4]):
         for plane in range((box[5] - 1) * table[STRIDE] + table[REACH] + 1):
             z = box[1] * table[STRIDE] - table[BEFORE] + plane
             for row in range((box[6] - 1) * table[STRIDE + 1] + table[REACH + 1] + 1):
                 y = box[2] * table[STRIDE + 1] - table[BEFORE + 1] + row
                 inside = 0 <= z < table[SIZES] and 0 <= y < table[SIZES + 1]
-                start = base + (box[0] + n) * table[PICTURE_STEPS]
-                start += z * table[PICTURE_STEPS + 2] + y * table[PICTURE_STEPS + 3]
+                start = base + (box[0] + n) * table[PICTURE_STRIDES]
+                start += z * table[PICTURE_STRIDES + 2] + y * table[PICTURE_STRIDES + 3]
                 to = n * table[LAID] + plane * table[LAID + 2] + row * table[LAID + 3] + lo * table[LAID + 1]
                 stage_rows(source, start, inside, table, box, target, to, hi - lo)
 
@@ -112,7 +112,7 @@ def stage_rows(
     shift = table[BEFORE + 2] - box[3] * table[STRIDE + 2]  # where the picture begins in the row
     first = min(length, max(0, shift))
     end = max(first, min(length, shift + table[SIZES + 2])) if inside else first
-    across, down = table[PICTURE_STEPS + 4], table[PICTURE_STEPS + 1]
+    across, down = table[PICTURE_STRIDES + 4], table[PICTURE_STRIDES + 1]
     start += (first - shift) * across
     if table[LAID + 1] == 1:
         for i in range(length):

@@ -1,7 +1,7 @@
 """Short loops over rows, written in LLVM's language: vectors as wide as this processor's, sums that stay in registers.
 
-`fmuladd` is one fma where the processor has it, and a product and a sum elsewhere: `fma` would be a call of the C
-library there.
+`fmuladd` is one fma where the processor has it, and a multiplication and a sum elsewhere: `fma` would be a call of the
+C library there.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def convolve(
 
         def step(t: Any, sums: Any) -> Any:
             row = _load(b, x, b.add(at, b.load(b.gep(offsets, [t]))), CHUNK)
-            return [_add_product(b, _everywhere(b, b.load(b.gep(weights, [t])), CHUNK), row, sums[0])]
+            return [_multiply_add(b, _everywhere(b, b.load(b.gep(weights, [t])), CHUNK), row, sums[0])]
 
         (sums,) = repeated(b, taps, [_zeros(CHUNK)], step)
         known = b.select(first, _everywhere(b, before, CHUNK), _load(b, out, at, CHUNK))
@@ -175,14 +175,14 @@ def _correlate(b: Any, taps: int, steps: Any, g: Any, x: Any, offsets: Any, at: 
     def step(i: Any, sums: Any) -> Any:
         start = b.mul(i, _WORD(lanes))
         factor = _load(b, g_row, start, lanes)
-        return [_add_product(b, factor, _load(b, row, start, lanes), s) for row, s in zip(rows, sums, strict=True)]
+        return [_multiply_add(b, factor, _load(b, row, start, lanes), s) for row, s in zip(rows, sums, strict=True)]
 
     for t, made in enumerate(repeated(b, steps, [_zeros(lanes)] * taps, step)):
         place = _WORD(t * lanes)
         _store(b, b.fadd(_load(b, sums, place, lanes), made), sums, place)
 
 
-def _add_product(b: Any, x: Any, y: Any, z: Any) -> Any:
+def _multiply_add(b: Any, x: Any, y: Any, z: Any) -> Any:
     name = f"llvm.fmuladd.v{x.type.count}f32"
     return b.call(get_or_insert_function(b.module, ir.FunctionType(x.type, [x.type] * 3), name), [x, y, z])
 
