@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "apart.h"
 #include "callbacks.h"
 #include "check.h"
 #include "devices.h"
