@@ -47,12 +47,12 @@ MOST_BOUND = 16
 _hooks: list[Any] = []
 
 
-def start(contracts: str, close_doors: int, forget: int = 0) -> tuple[int, int] | Refusal:
-    """Joins library and engine; says where to read whether a context was ever entered. `close_doors` is the address
+def start(contracts: str, close_engine: int, forget: int = 0) -> tuple[int, int] | Refusal:
+    """Joins library and engine; says where to read whether a context was ever entered. `close_engine` is the address
     of the function to call before Python ends, `forget` of the one that lets go of all that is planned."""
     if contracts != contracts_id():
         return OTHER_VERSION
-    hooks = [ctypes.CFUNCTYPE(None)(address) for address in (close_doors, forget)]  # they let go of Python's lock
+    hooks = [ctypes.CFUNCTYPE(None)(address) for address in (close_engine, forget)]  # they let go of Python's lock
     _hooks.extend(hooks)
     atexit.register(hooks[0])
     forgetters.append(hooks[1])

@@ -77,7 +77,7 @@ long long integer_at(Object* tuple, ssize_t place) {
   return item == nullptr ? -1 : python()->as_integer(item);
 }
 
-// Gives a reference back from wherever the last user of an object is. Nothing is left to do when the doors are closed.
+// Gives a reference back from wherever the last user of an object is. Nothing is left to do when the engine is closed.
 void give_back(Object* object) {
   if (object == nullptr) return;
   const InterpreterLock lock;
@@ -237,7 +237,7 @@ Outcome connect(const Environment& environment) {
   }
   const Owned start(py.attribute(module, "start"));
   const Owned contracts(py.text(ACLNN_CPU_CONTRACTS));
-  const Owned close(py.integer(reinterpret_cast<long long>(&aclnn_cpu_close_doors)));
+  const Owned close(py.integer(reinterpret_cast<long long>(&aclnn_cpu_close_engine)));
   const Owned forget(py.integer(reinterpret_cast<long long>(&aclnn_cpu_forget_plans)));
   const Owned answer(start ? py.call(start.get(), contracts.get(), close.get(), forget.get(), nullptr) : nullptr);
   if (!answer) return no_answer(error_text());
