@@ -2,7 +2,13 @@
 //
 //   aclnn cxx -O2 benchmarks/c/calls.cpp -o calls && ./calls [elu | convolution | lstm] [elements, channels or units: 4]
 //
-// Every figure is the least of some rounds, and every round is checked for its results.
+// Every figure is the least of some rounds, and every round is checked for its results. How many calls two threads make is
+// said beside what two processes do, which share nothing but the machine: no more can be had. With `pinned` as the third
+// argument each has a core of its own.
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -22,8 +28,9 @@ namespace {
 
 constexpr int kRounds = 60, kCalls = 300;
 constexpr double kPatience = 1e6;  // microseconds, after which a fourth round or a later one does not begin
-constexpr double kBeside = 2e5;  // microseconds that two threads work beside each other: a busy machine needs some of
-                                 // them to find each a core
+constexpr double kBeside = 1e5;  // microseconds that two work beside each other: a busy machine needs some of them to find
+                                 // each a core
+constexpr int kTurns = 9;  // of one, two threads, two processes: the machine may change in between
 
 void need(int code, const char* what) {
   if (code == 0) return;
@@ -195,19 +202,95 @@ void repeated(Job& job, bool synchronize) {
   job.check();
 }
 
-// How many times the calls of one thread two threads make in the same time, each on a stream of its own.
-double two_threads(Job& first, Job& second, bool synchronize) {
-  const int turns = 1 + static_cast<int>(kBeside / kCalls / microseconds([&] { both_phases(first, synchronize); }));
-  const auto calls = [&](Job& job) {
-    for (int turn = 0; turn < turns; ++turn) both_phases(job, synchronize);
+void many(Job& job, int turns, bool synchronize) {
+  for (int turn = 0; turn < turns; ++turn) both_phases(job, synchronize);
+}
+
+bool pinned = false;
+
+void go_to_core(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  if (pinned) need(pthread_setaffinity_np(pthread_self(), sizeof set, &set), "the second core");
+}
+
+// Another process that makes the same calls when it is told to.
+class Twin {
+ public:
+  Twin(const std::string& name, int64_t size) {
+    need(pipe(orders_) || pipe(answers_), "pipe");
+    process_ = fork();  // before the library has anything that a child could not use
+    if (process_ == 0) serve(name, size);
+  }
+  ~Twin() {
+    close(orders_[1]);
+    waitpid(process_, nullptr, 0);
+  }
+  void begin(int turns, bool synchronize) {
+    const Order order = {turns, synchronize};
+    need(write(orders_[1], &order, sizeof order) != sizeof order, "the other process");
+  }
+  void wait() {
+    char done;
+    need(read(answers_[0], &done, 1) != 1, "the other process");
+  }
+
+ private:
+  struct Order {
+    int turns;
+    bool synchronize;
   };
-  const double alone = microseconds([&] { calls(first); });
-  const double together = microseconds([&] {
-    std::thread other([&] { calls(second); });
-    calls(first);
-    other.join();
-  });
-  return 2 * alone / together;
+  [[noreturn]] void serve(const std::string& name, int64_t size) {
+    close(orders_[1]);
+    go_to_core(1);
+    NEED(aclrtSetDevice(0));
+    const std::unique_ptr<Job> job = make(name, size);
+    for (Order order; read(orders_[0], &order, sizeof order) == sizeof order;) {
+      many(*job, order.turns, order.synchronize);
+      need(write(answers_[1], "", 1) != 1, "the first process");
+    }
+    std::exit(0);
+  }
+  int orders_[2], answers_[2];
+  pid_t process_;
+};
+
+double median(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return numbers[numbers.size() / 2];
+}
+
+double seconds(const std::function<void()>& work) {
+  const auto began = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+// How many times the calls of one thread two threads make in the same time, each on a stream of its own, and how many two
+// processes.
+void print_two(const char* what, Job& first, Job& second, Twin& twin, bool synchronize) {
+  const int turns = 1 + static_cast<int>(kBeside / kCalls / microseconds([&] { both_phases(first, synchronize); }));
+  twin.begin(1, synchronize);  // it may have to start its Python first
+  twin.wait();
+  std::vector<double> threads, processes;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const double alone = seconds([&] { many(first, turns, synchronize); });
+    threads.push_back(2 * alone / seconds([&] {
+      std::thread other([&] {
+        go_to_core(1);
+        many(second, turns, synchronize);
+      });
+      many(first, turns, synchronize);
+      other.join();
+    }));
+    processes.push_back(2 * alone / seconds([&] {
+      twin.begin(turns, synchronize);
+      many(first, turns, synchronize);
+      twin.wait();
+    }));
+  }
+  std::printf("%-38s %5.2f times one, two processes %.2f times one\n", what, median(threads), median(processes));
 }
 
 }  // namespace
@@ -215,6 +298,9 @@ double two_threads(Job& first, Job& second, bool synchronize) {
 int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "elu";
   const int64_t size = argc > 2 ? std::atoll(argv[2]) : 4;
+  pinned = argc > 3 && std::string(argv[3]) == "pinned";
+  Twin twin(name, size);
+  go_to_core(0);
   NEED(aclInit(nullptr));
   NEED(aclrtSetDevice(0));
   const std::unique_ptr<Job> job = make(name, size), other = make(name, size);
@@ -230,7 +316,7 @@ int main(int argc, char** argv) {
   job->make_repeatable();
   std::printf("repeatable                           %7.2f us\n", microseconds([&] { repeated(*job, false); }));
   std::printf("repeatable, synchronized             %7.2f us\n", microseconds([&] { repeated(*job, true); }));
-  std::printf("two threads, two streams             %7.2f times one\n", two_threads(*job, *other, false));
-  std::printf("two threads, two streams, synchronized %5.2f times one\n", two_threads(*job, *other, true));
+  print_two("two threads, two streams", *job, *other, twin, false);
+  print_two("two threads, two streams, synchronized", *job, *other, twin, true);
   return 0;
 }

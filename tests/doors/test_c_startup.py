@@ -114,7 +114,7 @@ def test_from_ctypes_in_the_same_python(how: str, library: Path) -> None:
 
 
 def test_python_ends_with_work_in_flight(library: Path) -> None:
-    """Python closes the doors before it takes itself apart: the workers are done, and nobody comes back."""
+    """Python closes the engine before it takes itself apart: the workers are done, and nobody comes back."""
     once = FROM_CTYPES.replace("{how}", "CDLL")
     busy = """
 n, kept = 1 << 18, []

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, Status
 from aclnn.base.tensor import Placement, memory_at
-from aclnn.capi.native import native_call, run_by
+from aclnn.capi.native import address_counts, native_call, run_by
 from aclnn.capi.signature import contracts_id, read_call
 from aclnn.kernels.registry import forgetters
 from aclnn.runtime import settings
@@ -38,6 +38,10 @@ COMPUTED = 0x61636C6E6E
 """What proves to the library that this engine answered."""
 
 Refusal = tuple[int, str]
+OTHER_VERSION: Refusal = (
+    int(Status.ACLNN_ERR_INNER),
+    "the library was built from another version of aclnn-cpu than the installed one; build it again.",
+)
 Answer = TypeVar("Answer")
 Given = TypeVar("Given")
 
@@ -47,13 +51,12 @@ MOST_BOUND = 16
 _hooks: list[Any] = []
 
 
-def start(contracts: str, close_doors: int, forget: int = 0) -> tuple[int, int] | Refusal:
-    """Joins library and engine; says where to read whether a context was ever entered. `close_doors` is the address
+def start(contracts: str, close_engine: int, forget: int = 0) -> tuple[int, int] | Refusal:
+    """Joins library and engine; says where to read whether a context was ever entered. `close_engine` is the address
     of the function to call before Python ends, `forget` of the one that lets go of all that is planned."""
     if contracts != contracts_id():
-        text = "the library was built from another version of aclnn-cpu than the installed one; build it again."
-        return int(Status.ACLNN_ERR_INNER), text
-    hooks = [ctypes.CFUNCTYPE(None)(address) for address in (close_doors, forget)]  # they let go of Python's lock
+        return OTHER_VERSION
+    hooks = [ctypes.CFUNCTYPE(None)(address) for address in (close_engine, forget)]  # they let go of Python's lock
     _hooks.extend(hooks)
     atexit.register(hooks[0])
     forgetters.append(hooks[1])
@@ -148,8 +151,8 @@ class BoundPlan:
         workspace, size, *rest = memoryview(addresses).cast("q")
         given: list[Any] = [memory_at(workspace, size) if self.plan.workspace_size else None]
         position = 0
-        for arg, placements in zip(self.plan.op.tensors, self.plan.placements, strict=True):
-            count = 1 if arg.kind == "tensor" else len(self.plan.call[arg.name] or ())
+        every = zip(self.plan.op.tensors, self.plan.placements, address_counts(self.plan), strict=True)
+        for arg, placements, count in every:
             where = rest[position : position + count]
             position += count
             if placements is None:

@@ -54,12 +54,16 @@ class NativeCall:
         self.address = ctypes.addressof(self._words)
 
 
+def address_counts(plan: Plan) -> list[int]:
+    """How many addresses come for every tensor argument: lists are spread out, and null has one too."""
+    return [1 if arg.kind == "tensor" else len(plan.call[arg.name] or ()) for arg in plan.op.tensors]
+
+
 def native_call(plan: Plan, bind: Bind) -> NativeCall | None:
     """How to run a plan without Python; None if there is more to it than launches."""
     if not plan.prepared.is_launches or VERBOSE or plan.value_rules:
         return None
-    count = sum(1 if a.kind == "tensor" else len(plan.call[a.name] or ()) for a in plan.op.tensors)
-    places = [Places.far_away(k, count) for k in (1, 2)]
+    places = [Places.far_away(k, sum(address_counts(plan))) for k in (1, 2)]
     try:
         (run, first), (_, second) = (_recorded(plan, bind, far) for far in places)
     except AclnnError:  # a view that no memory can hold: who calls gets the sentence

@@ -14,9 +14,9 @@ import struct
 from collections.abc import Iterator
 from itertools import count
 
-from aclnn.base.status import Status
 from aclnn.capi import engine
 from aclnn.capi.engine import BoundPlan, Refusal
+from aclnn.capi.native import address_counts
 from aclnn.capi.signature import contracts_id
 from aclnn.runtime.plan import Plan
 
@@ -76,10 +76,7 @@ class _Served:
         return []
 
     def _hello(self, given: bytes) -> list[int] | Refusal:
-        if given.rstrip(b"\0").decode("ascii", "replace") == contracts_id():
-            return []
-        text = "the library was built from another version of aclnn-cpu than the installed one; build it again."
-        return int(Status.ACLNN_ERR_INNER), text
+        return [] if given.rstrip(b"\0") == contracts_id().encode() else engine.OTHER_VERSION
 
     def _plan(self, signature: bytes) -> list[int] | Refusal:
         answer = engine.plan(signature)
@@ -107,8 +104,7 @@ def _done(answer: int | Refusal) -> list[int] | Refusal:
 def _layout(plan: Plan) -> Iterator[int]:
     """How every tensor lies in memory: whether it takes part, whether it is written, bytes of an element, where the
     first one is, rank, sizes, strides."""
-    for arg, placements in zip(plan.op.tensors, plan.placements, strict=True):
-        parts = 1 if arg.kind == "tensor" else len(plan.call[arg.name] or ())
+    for arg, placements, parts in zip(plan.op.tensors, plan.placements, address_counts(plan), strict=True):
         if placements is None:
             yield from [0, 0, 1, 0, 0] * parts
             continue

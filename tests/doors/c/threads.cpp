@@ -32,6 +32,15 @@ void round_of_threads() {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Where the calling thread makes its objects: four bits of their handles.
+unsigned shard_of_this_thread() { return reinterpret_cast<uint64_t>(scalar_of(1).get()) >> 54 & 15; }
+
+// However many came and went before: two at one place would wait for each other.
+void a_new_thread_is_where_no_other_is() {
+  const unsigned here = shard_of_this_thread();
+  for (int i = 0; i < 40; ++i) std::thread([&] { EXPECT(shard_of_this_thread() != here); }).join();
+}
+
 }  // namespace
 
 int main() {
@@ -39,6 +48,7 @@ int main() {
   OK(aclrtSetDevice(0));
   const size_t before = aclnn_cpu_live_objects();
   round_of_threads();
+  a_new_thread_is_where_no_other_is();
   EXPECT(aclnn_cpu_live_objects() == before);
   OK(aclFinalize());
   std::puts("fine");

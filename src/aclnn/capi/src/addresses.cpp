@@ -90,12 +90,12 @@ int set_element(const char* function, Among among, aclOpExecutor* handle, size_t
     if (!tensor_lists().with(list, [&](const Members& found) { members = found; })) {
       return fail_not_live(function, "the list", "aclTensorList", list, ACLNN_ERR_PARAM_INVALID);
     }
-    if (element >= argument->parts || element >= members.handles.size()) {
+    if (element >= argument->parts || element >= members.values.size()) {
       return fail(ACLNN_ERR_PARAM_INVALID, std::string(function) + ": element " + text_of(element) +
                                                " does not exist in a list of " + text_of(argument->parts) + ".");
     }
     Part& part = executor->parts[argument->first_part + element];
-    return exchange(function, *executor, part, members.handles[element], address);
+    return exchange(function, *executor, part, members.values[element], address);
   });
 }
 
@@ -119,8 +119,7 @@ aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
 }
 
 aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
-  return guarded("aclDestroyAclOpExecutor",
-                 [&] { return destroy(executors(), executor, "aclDestroyAclOpExecutor"); });
+  return destroy(executors(), executor, "aclDestroyAclOpExecutor");
 }
 
 aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* address) {

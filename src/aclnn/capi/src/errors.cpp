@@ -89,13 +89,19 @@ int fail_with(const char* function, const char* words) noexcept {
   }
 }
 
-int fail_null(const char* function, const char* argument, int code) {
-  return fail(code, std::string(function) + ": " + argument + " is null; it must be given.");
+Outcome is_null(const char* function, const char* argument, int code) {
+  return {code, std::string(function) + ": " + argument + " is null; it must be given."};
+}
+
+int fail_null(const char* function, const char* argument, int code) { return fail(is_null(function, argument, code)); }
+
+Outcome is_not_live(const char* function, const std::string& argument, const char* type, const void* pointer, int code) {
+  return {code, std::string(function) + ": " + argument + " is " + text_of(pointer) + ", which is no live " + type +
+                    "; it was destroyed or never created."};
 }
 
 int fail_not_live(const char* function, const std::string& argument, const char* type, const void* pointer, int code) {
-  return fail(code, std::string(function) + ": " + argument + " is " + text_of(pointer) + ", which is no live " + type +
-                        "; it was destroyed or never created.");
+  return fail(is_not_live(function, argument, type, pointer, code));
 }
 
 void say(const std::string& sentence) {

@@ -28,9 +28,11 @@ int fail(const Outcome& outcome) noexcept;
 int fail_no_memory(const char* function) noexcept;
 
 // `function: argument is null; it must be given.`
+Outcome is_null(const char* function, const char* argument, int code);
 int fail_null(const char* function, const char* argument, int code = ACL_ERROR_INVALID_PARAM);
 
 // `function: argument is 0x…, which is no live aclX; it was destroyed or never created.`
+Outcome is_not_live(const char* function, const std::string& argument, const char* type, const void* pointer, int code);
 int fail_not_live(const char* function, const std::string& argument, const char* type, const void* pointer, int code);
 
 // One line on fd 2, past every buffer: the process may be on its way out.

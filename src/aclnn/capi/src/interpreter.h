@@ -68,7 +68,7 @@ bool has_another_python(const Environment& environment);
 // destructors must leave Python alone.
 bool holds_interpreter_lock();
 
-// Holds Python's lock, if the doors are open. A thread without a Python state of its own keeps the one it gets here until
+// Holds Python's lock, if the engine is open. A thread without a Python state of its own keeps the one it gets here until
 // it ends: making one costs 6 µs.
 class InterpreterLock {
  public:

@@ -79,7 +79,7 @@ int read_load_count(dl_phdr_info* info, size_t, void* count) {
 // What exit() calls. If someone is still inside a kernel after the time limit, the destructors of its libraries must not
 // run under it: the process then ends here, with its code and its output.
 void leave(int code, void*) {
-  aclnn_cpu_close_doors();
+  aclnn_cpu_close_engine();
   if (visitors.total() == 0) return;
   std::fflush(nullptr);
   _exit(code);
@@ -97,7 +97,7 @@ Outcome operators_are_taken() {
   return {};
 }
 
-extern "C" void aclnn_cpu_close_doors() {
+extern "C" void aclnn_cpu_close_engine() {
   Phase expected = Phase::open;
   if (!current_phase.compare_exchange_strong(expected, Phase::draining)) return;
   const auto deadline = Clock::now() + kExitLimit;

@@ -23,7 +23,7 @@
 //   phase of the exit, fork count, device and       | plain values, copied
 //   context of a thread, messages of a thread       |
 //
-// At exit the doors close in two steps. Draining: no new operator work is taken, workers finish what they have for a
+// At exit the engine closes in two steps. Draining: no new operator work is taken, workers finish what they have for a
 // while. Closed: nobody enters the engine any more, and a worker that comes back rests for ever. The interpreter, the
 // tables and their locks are never torn down, so destructors that run later can still destroy and free.
 #pragma once
@@ -46,13 +46,13 @@ constexpr std::chrono::seconds kExitLimit(10);
 Outcome operators_are_taken();
 
 // Begins the exit: drains the workers until the limit, then closes. Safe to call again.
-extern "C" void aclnn_cpu_close_doors();
+extern "C" void aclnn_cpu_close_engine();
 
 // Makes the exit hook run before the destructors of every library loaded so far. Called when the engine has planned
 // something new, since that is when kernels bring their libraries in.
 void register_exit_hook();
 
-// Blocks for ever: where a worker goes once the doors are closed.
+// Blocks for ever: where a worker goes once the engine is closed.
 [[noreturn]] void rest();
 
 // Grows with every fork, in the child.

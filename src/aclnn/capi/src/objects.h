@@ -39,18 +39,20 @@ struct Floats {
 };
 
 struct Members {
-  std::vector<const void*> handles;
+  std::vector<const void*> values;  // handles
 };
 
 // Destroys what a handle stands for. Null and what is already destroyed are fine; what never was one of ours is not.
 template <class Object>
 int destroy(Table<Object>& table, const void* handle, const char* function, Object* destroyed) {
-  if (handle == nullptr || table.take(handle, destroyed)) return 0;
-  if (table.standing(handle) == Standing::foreign) {
-    return fail_not_live(function, "the argument", table.type(), handle, ACLNN_ERR_PARAM_INVALID);
-  }
-  if (checking()) say(std::string(function) + ": this " + table.type() + " was already destroyed.");
-  return 0;
+  return guarded(function, [&] {
+    if (handle == nullptr || table.take(handle, destroyed)) return 0;
+    if (table.standing(handle) == Standing::foreign) {
+      return fail_not_live(function, "the argument", table.type(), handle, ACLNN_ERR_PARAM_INVALID);
+    }
+    if (checking()) say(std::string(function) + ": this " + table.type() + " was already destroyed.");
+    return 0;
+  });
 }
 
 template <class Object>

@@ -16,7 +16,7 @@ template <class Plan>
 class PlanMemory {
  public:
   std::shared_ptr<const Plan> find(Words signature) {
-    Store& own = shards_[shard_of_this_thread() % kShards];
+    Store& own = shards_[shard_of_this_thread()];
     if (auto plan = own.find(signature)) return plan;
     const auto plan = all_.find(signature);
     if (plan == nullptr) return nullptr;
@@ -82,9 +82,12 @@ class PlanMemory {
     std::unordered_map<uint64_t, Known> plans_;
   };
 
-  // Threads that take and leave one count would meet at it: every shard has its own.
+  // Threads that take and leave one count would meet at it: every shard has its own, with no other's memory around it.
+  struct alignas(kLine) Apart {
+    std::shared_ptr<const Plan> plan;
+  };
   static std::shared_ptr<const Plan> counted_apart(const std::shared_ptr<const Plan>& plan) {
-    return {std::make_shared<std::shared_ptr<const Plan>>(plan), plan.get()};
+    return {std::make_shared<Apart>(Apart{plan}), plan.get()};
   }
 
   Store all_, shards_[kShards];

@@ -44,7 +44,7 @@ Planning::Planning(const Operator& op, uint64_t* workspace_size, aclOpExecutor**
     : op_(op), workspace_size_(workspace_size), executor_(executor), call_site_(call_site), signature_{op.number} {
   const char* missing = workspace_size == nullptr ? "workspaceSize" : executor == nullptr ? "executor" : nullptr;
   if (missing != nullptr) {
-    failure_ = {ACLNN_ERR_PARAM_NULLPTR, std::string(op.name) + ": " + missing + " is null; it must be given."};
+    failure_ = is_null(op.name, missing, ACLNN_ERR_PARAM_NULLPTR);
     return;
   }
   const Outcome taken = operators_are_taken();
@@ -52,82 +52,62 @@ Planning::Planning(const Operator& op, uint64_t* workspace_size, aclOpExecutor**
 }
 
 Planning& Planning::tensor_argument(const char* name, const aclTensor* tensor, Role role) {
-  if (!failure_.ok()) return *this;
   arguments_.push_back({false, role.is_input, role.is_output, parts_.size(), 1});
   tensor_words(name, -1, tensor, role.is_output);
   return *this;
 }
 
-Planning& Planning::list_argument(const char* name, const aclTensorList* list, Role role) {
+// Writes an object by `write`, null as a word of its own.
+template <class Object, class Write>
+Planning& Planning::read(Table<Object>& table, const char* name, int element, const void* handle, Write write) {
   if (!failure_.ok()) return *this;
-  Members members;
-  if (list == nullptr) {
+  if (handle == nullptr) {
     signature_.push_back(word::null);
-  } else if (tensor_lists().with(list, [&](const Members& found) { members = found; })) {
-    signature_.push_back(static_cast<int64_t>(members.handles.size()));
-  } else {
-    not_live(name, -1, "aclTensorList", list);
+  } else if (!table.with(handle, write)) {
+    const std::string argument = Part{name, element, false, handle}.name();
+    failure_ = is_not_live(op_.name, argument, table.type(), handle, ACLNN_ERR_PARAM_INVALID);
   }
-  arguments_.push_back({true, role.is_input, role.is_output, parts_.size(), members.handles.size()});
+  return *this;
+}
+
+Planning& Planning::list_argument(const char* name, const aclTensorList* list, Role role) {
+  std::vector<const void*> members;
+  read(tensor_lists(), name, -1, list, [&](const Members& found) {
+    members = found.values;
+    signature_.push_back(static_cast<int64_t>(members.size()));
+  });
+  arguments_.push_back({true, role.is_input, role.is_output, parts_.size(), members.size()});
   int element = 0;
-  for (const void* handle : members.handles) tensor_words(name, element++, handle, role.is_output);
+  for (const void* handle : members) tensor_words(name, element++, handle, role.is_output);
   return *this;
 }
 
 void Planning::tensor_words(const char* name, int element, const void* handle, bool is_output) {
   Part part = {name, element, is_output, handle};
   part.first_word = signature_.size();
-  if (handle == nullptr) {
-    signature_.push_back(word::null);
-  } else {
-    const bool live = tensors().with(handle, [&](const Tensor& tensor) {
-      signature_.insert(signature_.end(), tensor.words.begin(), tensor.words.end());
-      part.address = tensor.data;
-    });
-    if (!live) not_live(name, element, "aclTensor", handle);
-  }
+  read(tensors(), name, element, handle, [&](const Tensor& tensor) {
+    signature_.insert(signature_.end(), tensor.words.begin(), tensor.words.end());
+    part.address = tensor.data;
+  });
   part.words = signature_.size() - part.first_word;
   parts_.push_back(part);
 }
 
-void Planning::not_live(const char* name, int element, const char* type, const void* handle) {
-  if (!failure_.ok()) return;
-  const std::string argument = Part{name, element, false, handle}.name();
-  failure_ = {ACLNN_ERR_PARAM_INVALID, std::string(op_.name) + ": " + argument + " is " + text_of(handle) +
-                                           ", which is no live " + type + "; it was destroyed or never created."};
-}
-
 Planning& Planning::scalar(const char* name, const aclScalar* value) {
-  if (!failure_.ok()) return *this;
-  if (value == nullptr) {
-    signature_.push_back(word::null);
-  } else if (!scalars().with(value, [&](const Scalar& found) {
-               signature_.insert(signature_.end(), {found.dtype, found.bits[0], found.bits[1]});
-             })) {
-    not_live(name, -1, "aclScalar", value);
-  }
-  return *this;
+  return read(scalars(), name, -1, value, [&](const Scalar& found) {
+    signature_.insert(signature_.end(), {found.dtype, found.bits[0], found.bits[1]});
+  });
 }
 
-Planning& Planning::integers(const char* name, const aclIntArray* values) {
-  return numbers(int_arrays(), name, values, "aclIntArray");
-}
+Planning& Planning::integers(const char* name, const aclIntArray* values) { return numbers(int_arrays(), name, values); }
 
-Planning& Planning::flags(const char* name, const aclBoolArray* values) {
-  return numbers(bool_arrays(), name, values, "aclBoolArray");
-}
+Planning& Planning::flags(const char* name, const aclBoolArray* values) { return numbers(bool_arrays(), name, values); }
 
-Planning& Planning::numbers(Table<Numbers>& table, const char* name, const void* handle, const char* type) {
-  if (!failure_.ok()) return *this;
-  if (handle == nullptr) {
-    signature_.push_back(word::null);
-  } else if (!table.with(handle, [&](const Numbers& found) {
-               signature_.push_back(static_cast<int64_t>(found.values.size()));
-               signature_.insert(signature_.end(), found.values.begin(), found.values.end());
-             })) {
-    not_live(name, -1, type, handle);
-  }
-  return *this;
+Planning& Planning::numbers(Table<Numbers>& table, const char* name, const void* handle) {
+  return read(table, name, -1, handle, [&](const Numbers& found) {
+    signature_.push_back(static_cast<int64_t>(found.values.size()));
+    signature_.insert(signature_.end(), found.values.begin(), found.values.end());
+  });
 }
 
 Planning& Planning::flag(bool value) {

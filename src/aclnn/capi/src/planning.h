@@ -31,9 +31,10 @@ class Planning {
   };
   Planning& tensor_argument(const char* name, const aclTensor* tensor, Role role);
   Planning& list_argument(const char* name, const aclTensorList* list, Role role);
-  Planning& numbers(Table<Numbers>& table, const char* name, const void* handle, const char* type);
+  Planning& numbers(Table<Numbers>& table, const char* name, const void* handle);
+  template <class Object, class Write>
+  Planning& read(Table<Object>& table, const char* name, int element, const void* handle, Write write);
   void tensor_words(const char* name, int element, const void* handle, bool is_output);
-  void not_live(const char* name, int element, const char* type, const void* handle);
 
   const Operator& op_;
   uint64_t* workspace_size_;

@@ -16,13 +16,14 @@ namespace {
 // Only the engine knows this number: an answer without it is none.
 constexpr long long kComputed = 0x61636C6E6E;
 
-struct Functions {
+// The functions of engine.py.
+struct EngineEntry {
   Object* plan;
   Object* own;
   Object* check;
   Object* run;
 };
-Functions functions;
+EngineEntry entry;
 
 const char kModule[] = "aclnn.capi.engine";
 
@@ -41,8 +42,6 @@ class Owned {
  private:
   Object* object_;
 };
-
-Outcome closed() { return {ACLNN_ERR_INNER, "the process is exiting; operators are no longer taken."}; }
 
 // What Python says went wrong, and clears it.
 std::string error_text() {
@@ -78,7 +77,7 @@ long long integer_at(Object* tuple, ssize_t place) {
   return item == nullptr ? -1 : python()->as_integer(item);
 }
 
-// Gives a reference back from wherever the last user of an object is. Nothing is left to do when the doors are closed.
+// Gives a reference back from wherever the last user of an object is. Nothing is left to do when the engine is closed.
 void give_back(Object* object) {
   if (object == nullptr) return;
   const InterpreterLock lock;
@@ -129,10 +128,10 @@ const std::atomic<int64_t>* ever_in_a_context = nullptr;
 
 Outcome plan_anew(Words signature, std::shared_ptr<const Plan>* made, bool* is_new) {
   const InterpreterLock lock;
-  if (!lock.held()) return closed();
+  if (!lock.held()) return operators_are_taken();
   const Python& py = *python();
   const Owned words(bytes_of(signature));
-  const Owned answer(words ? py.call(functions.plan, words.get(), nullptr) : nullptr);
+  const Owned answer(words ? py.call(entry.plan, words.get(), nullptr) : nullptr);
   if (!answer) return no_answer(error_text());
   if (py.length(answer.get()) != 6 || integer_at(answer.get(), 0) != kComputed) return refusal(answer.get());
   Object* planned = py.item(answer.get(), 1);
@@ -165,14 +164,14 @@ Outcome plan(Words signature, Planned* planned) {
 
 Outcome set_address(void* executor, Words addresses) {
   const InterpreterLock lock;
-  if (!lock.held()) return closed();
-  return ask(functions.check, static_cast<PythonExecutor*>(executor)->plan->planned(), addresses);
+  if (!lock.held()) return operators_are_taken();
+  return ask(entry.check, static_cast<PythonExecutor*>(executor)->plan->planned(), addresses);
 }
 
 // An executor that runs again has a run of its own, which other calls of the like never take away.
 Outcome make_own_run(PythonExecutor* executor) {
   const Python& py = *python();
-  const Owned answer(py.call(functions.own, executor->plan->planned(), nullptr));
+  const Owned answer(py.call(entry.own, executor->plan->planned(), nullptr));
   if (!answer) return no_answer(error_text());
   if (integer_at(answer.get(), 0) != kComputed) return refusal(answer.get());
   executor->run = py.item(answer.get(), 1);
@@ -182,12 +181,12 @@ Outcome make_own_run(PythonExecutor* executor) {
 
 Outcome run_in_python(PythonExecutor* executor, Words addresses, bool last) {
   const InterpreterLock lock;
-  if (!lock.held()) return closed();
+  if (!lock.held()) return operators_are_taken();
   if (!last && executor->run == nullptr) {
     const Outcome outcome = make_own_run(executor);
     if (!outcome.ok()) return outcome;
   }
-  return ask(functions.run, executor->run != nullptr ? executor->run : executor->plan->planned(), addresses);
+  return ask(entry.run, executor->run != nullptr ? executor->run : executor->plan->planned(), addresses);
 }
 
 Outcome run(void* given, Words addresses, bool last) {
@@ -218,12 +217,11 @@ void add_roots(const std::string& roots) {
   py.clear_error();
 }
 
-bool find_functions(Object* module) {
+bool find_entry(Object* module) {
   const Python& py = *python();
-  functions = {py.attribute(module, "plan"), py.attribute(module, "own"), py.attribute(module, "check"),
-               py.attribute(module, "run")};
-  return functions.plan != nullptr && functions.own != nullptr && functions.check != nullptr &&
-         functions.run != nullptr;
+  entry = {py.attribute(module, "plan"), py.attribute(module, "own"), py.attribute(module, "check"),
+           py.attribute(module, "run")};
+  return entry.plan != nullptr && entry.own != nullptr && entry.check != nullptr && entry.run != nullptr;
 }
 
 Outcome connect(const Environment& environment) {
@@ -239,13 +237,13 @@ Outcome connect(const Environment& environment) {
   }
   const Owned start(py.attribute(module, "start"));
   const Owned contracts(py.text(ACLNN_CPU_CONTRACTS));
-  const Owned close(py.integer(reinterpret_cast<long long>(&aclnn_cpu_close_doors)));
+  const Owned close(py.integer(reinterpret_cast<long long>(&aclnn_cpu_close_engine)));
   const Owned forget(py.integer(reinterpret_cast<long long>(&aclnn_cpu_forget_plans)));
   const Owned answer(start ? py.call(start.get(), contracts.get(), close.get(), forget.get(), nullptr) : nullptr);
   if (!answer) return no_answer(error_text());
   if (integer_at(answer.get(), 0) != kComputed) return refusal(answer.get());
   ever_in_a_context = reinterpret_cast<const std::atomic<int64_t>*>(integer_at(answer.get(), 1));
-  return find_functions(module) ? Outcome{} : no_answer(error_text());
+  return find_entry(module) ? Outcome{} : no_answer(error_text());
 }
 
 }  // namespace
@@ -261,7 +259,7 @@ const Engine* start_python(Outcome* reason) {
     python()->save_thread();  // from here on, everyone takes the lock when it is needed
   } else {
     const InterpreterLock lock;
-    *reason = lock.held() ? connect(environment) : closed();
+    *reason = lock.held() ? connect(environment) : operators_are_taken();
   }
   return reason->ok() ? &kPythonEngine : nullptr;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "apart.h"
 #include "callbacks.h"
 #include "check.h"
 #include "devices.h"
@@ -153,7 +152,7 @@ bool Stream::synchronize(Deadline deadline, Outcome* outcome) {
   std::unique_lock<std::mutex> hold(mutex_);
   const auto done = [&] { return jobs_.empty() && !busy_; };
   bool has_waited_awake = false;
-  // Once the doors are closed a worker may rest with work in hand; waits then end soon, and with an error.
+  // Once the engine is closed a worker may rest with work in hand; waits then end soon, and with an error.
   while (!done()) {
     if (phase() == Phase::closed) {
       *outcome = {ACLNN_ERR_INNER, "the process is exiting; the work of this stream was dropped."};

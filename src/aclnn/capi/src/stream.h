@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "apart.h"
 #include "engine.h"
 #include "errors.h"
 #include "lifecycle.h"
@@ -25,14 +26,14 @@ using Deadline = std::chrono::steady_clock::time_point;
 // So many jobs wait on one stream; whoever brings one more waits until there is room.
 constexpr size_t kMostQueued = 65536;
 
-class Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
+class alignas(kLine) Stream : public ForkMark, public std::enable_shared_from_this<Stream> {
  public:
   explicit Stream(int device) : device_(device) {}
 
   int device() const { return device_; }
 
-  // Puts a job at the end of the queue, or does it at once; the first one starts the worker. Waits while the queue is full, except in the
-  // worker itself and in threads that run callbacks: the stream may wait for them.
+  // Puts a job at the end of the queue, or does it at once; the first one starts the worker. Waits while the queue is
+  // full, except in the worker itself and in threads that run callbacks: the stream may wait for them.
   Outcome submit(Job job, By by = By::worker);
 
   // Puts a job of ours behind what is queued, even when the queue is full or the stream ends; nothing if it is idle.

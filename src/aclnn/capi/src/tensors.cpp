@@ -134,7 +134,7 @@ aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t v
 }
 
 aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
-  return guarded("aclDestroyTensor", [&] { return destroy(tensors(), tensor, "aclDestroyTensor"); });
+  return destroy(tensors(), tensor, "aclDestroyTensor");
 }
 
 aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum) {
