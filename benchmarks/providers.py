@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.base.adopt import to_torch
+from aclnn.base.foreign_arrays import to_torch
 from benchmarks.measure import Call
 
 Maker = Callable[[], Call]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import aclnn
-from aclnn.base.adopt import adopt, to_torch
+from aclnn.base.foreign_arrays import adopt, to_torch
 from aclnn.base.format import Format
 from aclnn.base.geometry import contiguous_strides, meets_itself, overlap, reach, same_view
 from aclnn.base.tensor import Tensor, dense, view_at

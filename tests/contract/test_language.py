@@ -13,6 +13,22 @@ from aclnn.base.format import Format
 from aclnn.base.scalar import scalar as number
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.advice import Advice
+from aclnn.contract.builders import (
+    all_or_none,
+    at_least,
+    between,
+    each_below,
+    equal,
+    length,
+    multiple,
+    one_of,
+    same_dtype,
+    same_format,
+    same_rank,
+    same_shape,
+    shape_is,
+    when,
+)
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, draw, fill, views
 from aclnn.contract.check import check
@@ -48,22 +64,6 @@ from aclnn.contract.model import (
 from aclnn.contract.model import number as attribute
 from aclnn.contract.rules import Descending
 from aclnn.contract.stage import Stage
-from aclnn.contract.words import (
-    all_or_none,
-    at_least,
-    between,
-    each_below,
-    equal,
-    length,
-    multiple,
-    one_of,
-    same_dtype,
-    same_format,
-    same_rank,
-    same_shape,
-    shape_is,
-    when,
-)
 from tests.every import mutate
 
 TEXT: dict[str, Any] = {"en": "An argument.", "zh": "一个参数。"}

@@ -11,12 +11,12 @@ from aclnn.base.device import A2
 from aclnn.base.dtype import FLOAT16, FLOAT32, FLOAT64, INT32
 from aclnn.base.format import Format
 from aclnn.base.tensor import dense
+from aclnn.contract.builders import between, equal, length, one_of, same_dtype, same_format, shape_is, when
 from aclnn.contract.call import Call
 from aclnn.contract.check import check
 from aclnn.contract.expr import Attr, Const, Dims, Is, Limited, PlaneOf, Rank
 from aclnn.contract.model import ANY_FORMAT, bool_array, flag, tensor_in, tensor_list, tensor_updated
 from aclnn.contract.rules import Descending
-from aclnn.contract.words import between, equal, length, one_of, same_dtype, same_format, shape_is, when
 from tests.contract.test_language import HALF, OTHER, TEXT, sentence, toy, values
 
 WHOLE = [

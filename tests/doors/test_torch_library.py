@@ -10,7 +10,7 @@ import pytest
 
 import aclnn
 from aclnn import ops
-from aclnn.base.adopt import to_torch
+from aclnn.base.foreign_arrays import to_torch
 from aclnn.contract.cases import Case, fill
 from aclnn.contract.model import HIDDEN, Op
 from tests.harness import bits, call

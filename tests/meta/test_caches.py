@@ -9,14 +9,14 @@ SOURCES = Path(__file__).parents[2] / "src" / "aclnn"
 
 PURE = "pure and immutable: made twice it is equal, and nobody asks which of the two it is"
 ALLOWED = {
-    "base/adopt.py:_of_torch": PURE,
+    "base/foreign_arrays.py:_of_torch": PURE,
     "base/chinese.py:_patterns": "read from a file of ours",
     "base/chinese.py:sentences": "read from a file of ours",
     "capi/build.py:_compiler_version": PURE,
     "capi/signature.py:_dtype": "equal dtypes; an unknown number is refused by its name, not by its identity",
     "runtime/call_key.py:torch_kinds": PURE,
-    "runtime/blas.py:_switch": PURE,
-    "runtime/familiar.py:_guards": "a type of PyTorch: the same object both times",
+    "runtime/numpy_threads.py:_switch": PURE,
+    "runtime/torch_calls.py:_guards": "a type of PyTorch: the same object both times",
     "runtime/settings.py:_environment_engine": PURE,
     "runtime/settings.py:_environment_product": "products are found in a table: the same object both times",
     "runtime/settings.py:_environment_threads": PURE,

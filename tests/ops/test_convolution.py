@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aclnn
-from aclnn.base.adopt import to_torch
 from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
+from aclnn.base.foreign_arrays import to_torch
 from aclnn.base.format import Format
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge

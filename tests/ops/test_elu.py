@@ -67,7 +67,7 @@ def test_against_torch_in_float64_and_in_the_cases_own_dtype(case: Case, seed: i
 
 
 def _torch(array: np.ndarray) -> object:
-    from aclnn.base.adopt import to_torch
+    from aclnn.base.foreign_arrays import to_torch
 
     return to_torch(array.copy())
 

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from aclnn.base.once import kept
+from aclnn.base.run_once import kept
 
 NumpyDType = np.dtype[Any]
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from aclnn.base.status import AclnnError
 from aclnn.kernels.native.memory import aligned
-from aclnn.kernels.native.tape import Launched, Tape, recording
+from aclnn.kernels.native.recorded_launches import Launched, Tape, recording
 from aclnn.kernels.native.threads import runtime
 from aclnn.kernels.registry import Run
 from aclnn.runtime.plan import Plan

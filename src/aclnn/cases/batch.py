@@ -19,7 +19,7 @@ from aclnn.cases.table import Row, read_table
 from aclnn.cases.trial import BROKEN, ERROR, FAIL, RAN, STEADY, Trial, judge_saved, try_case, verdict_of, worst_of
 from aclnn.golden.judge.sound import Judged
 from aclnn.golden.processes import in_processes
-from aclnn.golden.read import gate
+from aclnn.golden.read import untrusted
 from aclnn.golden.read.casefile import save_case
 from aclnn.runtime import settings
 
@@ -198,11 +198,11 @@ def _earlier(options: Options) -> dict[str, Result]:
     if options.out is None:
         raise invalid("--resume needs -o: the folder that holds the results so far.")
     path = options.out / RESULTS
-    if gate.is_missing(path):
+    if untrusted.is_missing(path):
         return {}
     names = [f.name for f in fields(Result)]
-    with gate.refusals(path):
-        rows = list(csv.DictReader(line + "\n" for line in gate.lines(path)))
+    with untrusted.refusals(path):
+        rows = list(csv.DictReader(line + "\n" for line in untrusted.lines(path)))
     found = [_read_back(row) for row in rows if set(row) == set(names) and None not in row.values()]
     return {result.key: result for result in found if result is not None and not result.failed}
 

@@ -27,7 +27,7 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.base.text import visible
 from aclnn.cases.draw import whole_number, with_data
 from aclnn.contract.cases import Case
-from aclnn.golden.read import gate
+from aclnn.golden.read import untrusted
 
 COLUMNS = ("op", "case", "dtype", "product", "sizes", "views", "data", "inject")
 
@@ -55,7 +55,7 @@ class Row:
 def read_table(path: Path, device: Device) -> list[Row]:
     """The rows of a CSV file; what is wrong in one is said with its line number."""
     rows = []
-    for line, fields in _fields(gate.lines(path), path):
+    for line, fields in _fields(untrusted.lines(path), path):
         try:
             rows.append(_row(line, fields, device))
         except AclnnError as error:

@@ -17,7 +17,7 @@ from aclnn.cli.files import given_arguments
 from aclnn.cli.progress import told
 from aclnn.cli.screen import refuse, say, show, width
 from aclnn.golden.compare import compare as compare_
-from aclnn.golden.joined import join as join_
+from aclnn.golden.join_reports import join as join_
 from aclnn.golden.judge.standards import STANDARDS
 from aclnn.golden.result import Comparison
 from aclnn.golden.show.files import MissingPackageError, check_suffix

@@ -15,7 +15,7 @@ from aclnn import ops
 from aclnn.base.status import invalid
 from aclnn.base.text import visible
 from aclnn.capi import functions
-from aclnn.golden.read import gate
+from aclnn.golden.read import untrusted
 
 _OURS = re.compile(r"^(?:acl[A-Z]\w*|acl(?:nn|rt|mdl|op|prof|sys|blas|tdt|grph)\w+)$")
 _NAMED = re.compile(rb"(?<=\0)acl\w+(?=\0)")
@@ -76,7 +76,7 @@ def _plain_words() -> dict[str, str]:
 
 def _looked_up_in(path: Path) -> set[str]:
     """Names that stand in the file as texts of their own: what a program gives to dlsym."""
-    with gate.opened(path) as source:
+    with untrusted.opened(path) as source:
         whole = source.map(np.dtype(np.uint8), source.size, 0)
         return {name.decode() for name in _NAMED.findall(whole.data)}
 

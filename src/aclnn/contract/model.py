@@ -11,16 +11,16 @@ from typing import Any
 from aclnn.base.dtype import DType, by_name
 from aclnn.base.format import Format
 from aclnn.base.language import Text
-from aclnn.base.once import kept
+from aclnn.base.run_once import kept
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract import rules
 from aclnn.contract.advice import Advice
+from aclnn.contract.builders import flatten
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr, Promoted
 from aclnn.contract.rows import Rows
 from aclnn.contract.rule import Rule
 from aclnn.contract.stage import Stage
-from aclnn.contract.words import flatten
 
 FormatsByRank = tuple[tuple[int, tuple[Format, ...]], ...]
 ANY_FORMAT: FormatsByRank = ()

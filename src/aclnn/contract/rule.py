@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from aclnn.base.device import Device
 from aclnn.base.language import Text
-from aclnn.base.once import kept
+from aclnn.base.run_once import kept
 from aclnn.base.status import Status
 from aclnn.contract.call import Call
 from aclnn.contract.expr import Expr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aclnn.base.status import invalid
 from aclnn.golden.dumps import Judge, Judgement
-from aclnn.golden.inherits import link, note_contents
+from aclnn.golden.inherited import link, note_contents
 from aclnn.golden.judge.baselines import beside
 from aclnn.golden.judge.metrics import Measured
 from aclnn.golden.judge.standards import TWO_BASELINES
@@ -20,7 +20,7 @@ from aclnn.golden.read.msprobe.calls import FORWARD, Unit, is_ours
 from aclnn.golden.read.msprobe.dump import Dump, Recorded
 from aclnn.golden.result import FAIL, ORDERS, PASS, SKIPPED, WHOLE, DumpComparison, OutputReport
 from aclnn.golden.texts import Text
-from aclnn.runtime import blas, settings
+from aclnn.runtime import numpy_threads, settings
 
 Told = Callable[[Judgement, float], None]  # gets every judgement, and what part of the work is done
 _LARGE = 10**5  # elements that count as much as the call itself, in telling how far the work is
@@ -108,7 +108,7 @@ def _weight(unit: Unit) -> float:
 
 def _here(judge: Judge, chosen: Sequence[int]) -> Iterator[tuple[int, Judgement]]:
     for i in chosen:
-        with blas.one_thread():
+        with numpy_threads.one_thread():
             judgement = light(judge.judge(judge.units[i]))
         yield i, judgement
 
@@ -125,7 +125,7 @@ def _in_process(folder: Path, asked: Asked, index: int) -> Judgement:
     if folder not in _JUDGES:
         _JUDGES[folder] = Judge(dumps.load(folder, is_ours), asked)
     judge = _JUDGES[folder]
-    with settings.threads(1), blas.one_thread():
+    with settings.threads(1), numpy_threads.one_thread():
         return light(judge.judge(judge.units[index]))
 
 

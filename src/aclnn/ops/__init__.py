@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
-from aclnn.base.once import once
+from aclnn.base.run_once import once
 from aclnn.base.status import invalid
 from aclnn.contract.cases import Case
 from aclnn.contract.model import Op

@@ -21,18 +21,18 @@ import numpy as np
 
 from aclnn.base.device import CPU, DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
+from aclnn.base.float_range import sums_of_sizes
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
-from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
 from aclnn.base.taps import tap_ranges
 from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
+from aclnn.contract.builders import at_least, between, equal, one_of, same_dtype, shape_is, when
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Attr, Dim, Dims, Is, Limited, Promoted
 from aclnn.contract.model import Arg, Op, formats, number, tensor_in, tensor_out
 from aclnn.contract.stage import Stage
-from aclnn.contract.words import at_least, between, equal, one_of, same_dtype, shape_is, when
 from aclnn.ops.convolution_rules import CUBE_MATH_TYPE
 from aclnn.ops.definition import Definition
 

@@ -22,17 +22,17 @@ import numpy as np
 
 from aclnn.base.device import CPU, DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
+from aclnn.base.float_range import sums_of_sizes
 from aclnn.base.geometry import Array
-from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
 from aclnn.base.taps import every_tap, output_size, tap_ranges, taps_first, taps_last
 from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
+from aclnn.contract.builders import equal, length, same_format, same_rank, when
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import At, Attr, Dim, Dims, Promoted
 from aclnn.contract.model import Arg, Op, bool_array, int_array, number, tensor_in, tensor_out
 from aclnn.contract.stage import Stage
-from aclnn.contract.words import equal, length, same_format, same_rank, when
 from aclnn.ops.convolution_rules import (
     ATTRIBUTES,
     BIAS_FORMATS,

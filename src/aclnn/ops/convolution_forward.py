@@ -15,17 +15,17 @@ import numpy as np
 
 from aclnn.base.device import DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
+from aclnn.base.float_range import sums_of_sizes
 from aclnn.base.geometry import Array
-from aclnn.base.ranges import sums_of_sizes
 from aclnn.base.rounding import KEEP, cube_inputs
 from aclnn.base.taps import every_tap, output_size, tap_ranges, taps_first
 from aclnn.base.tolerance import Terms
+from aclnn.contract.builders import between, same_format, same_rank, when
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Attr, Dim, Either, Formula, Limited, Promoted
 from aclnn.contract.model import Op, number, tensor_in, tensor_out
 from aclnn.contract.stage import Stage
-from aclnn.contract.words import between, same_format, same_rank, when
 from aclnn.ops.convolution import channels_last, channels_second, convolution_backward_case, flat, shared_cases
 from aclnn.ops.convolution_rules import (
     ATTRIBUTES,

@@ -9,12 +9,7 @@ from aclnn.base.device import CPU
 from aclnn.base.format import Format
 from aclnn.base.rounding import KEEP
 from aclnn.base.taps import output_size, padding_ends
-from aclnn.contract.call import Call
-from aclnn.contract.cases import Case
-from aclnn.contract.expr import At, Attr, Dim, Dims, Expr, Formula, Is, Limited, Not, PlaneOf, Rank
-from aclnn.contract.model import flag, int_array, number, tensor_in
-from aclnn.contract.stage import Stage
-from aclnn.contract.words import (
+from aclnn.contract.builders import (
     Rules,
     at_least,
     between,
@@ -26,6 +21,11 @@ from aclnn.contract.words import (
     one_of,
     when,
 )
+from aclnn.contract.call import Call
+from aclnn.contract.cases import Case
+from aclnn.contract.expr import At, Attr, Dim, Dims, Expr, Formula, Is, Limited, Not, PlaneOf, Rank
+from aclnn.contract.model import flag, int_array, number, tensor_in
+from aclnn.contract.stage import Stage
 
 TRANSPOSED = Attr("transposed")
 PLAIN = Not(TRANSPOSED)

@@ -21,14 +21,14 @@ import numpy as np
 
 from aclnn.base.device import DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
+from aclnn.base.float_range import Size, product_total
 from aclnn.base.geometry import Array
-from aclnn.base.ranges import Size, product_total
 from aclnn.base.scalar import scalar as number
 from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
+from aclnn.contract.builders import at_least, same_dtype, same_shape, when
 from aclnn.contract.cases import Case
 from aclnn.contract.model import ANY_FORMAT, Arg, Op, flag, scalar, tensor_in, tensor_out, tensor_updated
-from aclnn.contract.words import at_least, same_dtype, same_shape, when
 from aclnn.ops.definition import Definition
 
 

@@ -24,12 +24,13 @@ import numpy as np
 
 from aclnn.base.device import CPU, DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, DType
+from aclnn.base.float_range import finite_or_unknown
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
-from aclnn.base.ranges import finite_or_unknown
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.base.tolerance import Terms
 from aclnn.contract.advice import Advice
+from aclnn.contract.builders import between, length
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Above, Attr, Const, Dim, Either, ElementDim, Expr, Formula
@@ -37,7 +38,6 @@ from aclnn.contract.model import HIDDEN, Arg, Op, bool_array, flag, number, tens
 from aclnn.contract.rows import ALSO, Rows
 from aclnn.contract.rules import Descending
 from aclnn.contract.stage import Stage
-from aclnn.contract.words import between, length
 from aclnn.ops.definition import Definition
 from aclnn.ops.lstm_time_loop import Backward, BackwardErrors
 

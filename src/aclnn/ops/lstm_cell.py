@@ -19,16 +19,16 @@ import numpy as np
 
 from aclnn.base.device import CPU, DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
+from aclnn.base.float_range import TINIEST, Size, beyond_range, nearest_zero, passed_on, product_total, sum_total
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
-from aclnn.base.ranges import TINIEST, Size, beyond_range, nearest_zero, passed_on, product_total, sum_total
 from aclnn.base.sums import sum_rows
 from aclnn.base.tensor import dense
 from aclnn.base.tolerance import Terms
+from aclnn.contract.builders import all_or_none
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Attr, Const, Dim
 from aclnn.contract.model import Arg, Op, flag, tensor_in, tensor_out
-from aclnn.contract.words import all_or_none
 from aclnn.ops.definition import Definition
 
 GATE_COLUMNS = Const(4) * Dim("cx", 1)

@@ -17,17 +17,17 @@ import numpy as np
 
 from aclnn.base.device import CPU, DEFAULT, Device
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
+from aclnn.base.float_range import finite_or_unknown
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
-from aclnn.base.ranges import finite_or_unknown
 from aclnn.base.tolerance import Terms
+from aclnn.contract.builders import between, when
 from aclnn.contract.cases import Case
 from aclnn.contract.expr import Above, Attr, Const, Dim, ElementDim
 from aclnn.contract.model import Arg, Op, flag, number, tensor_list, tensor_out
 from aclnn.contract.rows import ALSO
 from aclnn.contract.rules import Descending
 from aclnn.contract.stage import Stage
-from aclnn.contract.words import between, when
 from aclnn.ops.definition import Definition
 from aclnn.ops.lstm import (
     BATCH,

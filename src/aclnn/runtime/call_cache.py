@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from aclnn.base.once import ProcessLock
+from aclnn.base.run_once import ProcessLock
 from aclnn.kernels.native import floating
 from aclnn.kernels.native.floating import is_default
 from aclnn.kernels.registry import Run, forgetters
@@ -91,7 +91,7 @@ class CallCache:
     def start_afresh(self) -> None:
         self._calls: dict[CallKey, CachedCall] = {}
         self._bytes = 0
-        self.familiar: dict[CallKey, Any] = {}  # see familiar.py
+        self.familiar: dict[CallKey, Any] = {}  # see torch_calls.py
         self._with_runs: WeakSet[CachedCall] = WeakSet()
         self._runs = 0  # at most so many wait
         self._hits = self._misses = 0

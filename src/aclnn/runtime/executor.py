@@ -8,7 +8,7 @@ import time
 from functools import partial
 from typing import Any
 
-from aclnn.base.adopt import Adopted, adopt
+from aclnn.base.foreign_arrays import Adopted, adopt
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError
 from aclnn.base.tensor import TensorSpec, kind_of

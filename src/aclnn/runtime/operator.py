@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from aclnn import ops
-from aclnn.base.adopt import Adopted, adopt, to_torch
 from aclnn.base.device import Device
+from aclnn.base.foreign_arrays import Adopted, adopt, to_torch
 from aclnn.base.format import Format
 from aclnn.base.geometry import Array
 from aclnn.base.scalar import scalar, too_wide
@@ -28,12 +28,12 @@ from aclnn.runtime import scratch, settings
 from aclnn.runtime.call_cache import call_cache
 from aclnn.runtime.call_key import CallKey, call_key, says_all
 from aclnn.runtime.executor import Executor, check_values
-from aclnn.runtime.familiar import recall, remember
 from aclnn.runtime.memory import new_memory
 from aclnn.runtime.overlap import check_addresses
 from aclnn.runtime.plan import Plan, make_plan
 from aclnn.runtime.refusals import parameter
 from aclnn.runtime.replay import Replay, may_replay
+from aclnn.runtime.torch_calls import recall, remember
 from aclnn.runtime.verbose import VERBOSE, report
 
 Setting = str | Device | None

@@ -10,7 +10,7 @@ from typing import Any
 from aclnn import ops
 from aclnn.base import language
 from aclnn.base.chinese import translated
-from aclnn.base.once import Once, kept
+from aclnn.base.run_once import Once, kept
 from aclnn.base.status import AclnnError, Status, invalid, reason
 from aclnn.base.tensor import Placement
 from aclnn.contract.call import Call

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.base.adopt import to_torch
 from aclnn.base.dtype import BFLOAT16
+from aclnn.base.foreign_arrays import to_torch
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import Placement, TensorSpec
 from aclnn.kernels.native.memory import addresses

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from aclnn.base.once import fork_count
+from aclnn.base.run_once import fork_count
 from aclnn.base.status import AclnnError, Status, invalid, reason
 
 Job = Callable[[], None]

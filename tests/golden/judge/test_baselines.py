@@ -15,7 +15,7 @@ import pytest
 
 import aclnn
 from aclnn.base import exit_codes
-from aclnn.golden.joined import join
+from aclnn.golden.join_reports import join
 from aclnn.golden.judge.standards import STANDARDS, TWO_BASELINES
 from aclnn.golden.read import containers
 from aclnn.golden.result import FAIL, PASS, SKIPPED, DumpComparison, OutputReport

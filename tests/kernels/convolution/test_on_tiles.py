@@ -22,7 +22,7 @@ from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels.convolution import bfloat16, direct, on_tiles, tiles
+from aclnn.kernels.convolution import direct, on_onednn, on_tiles, tiles
 from aclnn.kernels.convolution.boxes import Pass
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
@@ -46,7 +46,7 @@ def always_tiles() -> Iterator[None]:
     """Whatever else is faster, tiles serve."""
     aclnn.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bfloat16, "is_ahead", lambda call: None)
+        patch.setattr(on_onednn, "is_ahead", lambda call: None)
         yield
     aclnn.cache_clear()
 

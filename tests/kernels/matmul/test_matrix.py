@@ -17,8 +17,8 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.matmul import matrix
 from aclnn.kernels.matmul.matrix import Packed
 from aclnn.kernels.native.memory import address, aligned
-from aclnn.kernels.shared.arena import Arena
 from aclnn.kernels.shared.launch import Launch, Numbers, Room
+from aclnn.kernels.shared.workspace import Arena
 
 U = 2.0**-24
 SIZES = st.one_of(st.integers(1, 20), st.sampled_from([31, 33, 64, 65, 129]))

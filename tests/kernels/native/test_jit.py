@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("numba")
 
 import aclnn
-from aclnn.base.once import Once
+from aclnn.base.run_once import Once
 from aclnn.contract.cases import Case
 from aclnn.kernels.native import code_cache, entry, jit
 from aclnn.kernels.native.memory import address

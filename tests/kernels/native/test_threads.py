@@ -124,7 +124,7 @@ def test_two_threads_launch_ten_thousand_times() -> None:
 
 LOADED_WHILE_A_FORK_WAITS = """
 import ctypes, os, threading, time
-from aclnn.base.once import Once
+from aclnn.base.run_once import Once
 from aclnn.kernels.native import threads
 
 def make():

@@ -21,7 +21,7 @@ from aclnn.kernels.native.memory import LINE, address, aligned
 from aclnn.kernels.onednn import library as onednn
 from aclnn.kernels.onednn.library import OneDnnError, strided
 from aclnn.kernels.onednn.program import Buffer, Program, Recent, Session
-from aclnn.kernels.shared.arena import Arena
+from aclnn.kernels.shared.workspace import Arena
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "apart.h"
+#include "cache_lines.h"
 #include "object_kinds.h"
 
 namespace aclnn_cpu {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "apart.h"
+#include "cache_lines.h"
 #include "callbacks.h"
 #include "check.h"
 #include "devices.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "engine.h"
-#include "small.h"
+#include "short_vector.h"
 
 namespace aclnn_cpu {
 

@@ -7,7 +7,7 @@
 #include "aclnn/acl_meta.h"
 #include "check.h"
 #include "errors.h"
-#include "small.h"
+#include "short_vector.h"
 #include "object_tables.h"
 
 namespace aclnn_cpu {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "apart.h"
+#include "cache_lines.h"
 #include "engine.h"
 
 namespace aclnn_cpu {

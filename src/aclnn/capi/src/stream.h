@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "apart.h"
+#include "cache_lines.h"
 #include "engine.h"
 #include "errors.h"
 #include "lifecycle.h"

@@ -37,7 +37,7 @@ from aclnn.contract.call import Call
 from aclnn.contract.check import check
 from aclnn.contract.model import HIDDEN, Arg, Op
 from aclnn.contract.rows import are_rows, split
-from aclnn.golden.read import containers, gate
+from aclnn.golden.read import containers, untrusted
 from aclnn.golden.read.containers import Contents
 from aclnn.runtime import settings
 from aclnn.runtime.operator import Binding
@@ -130,7 +130,7 @@ def load_case(path: Path) -> LoadedCase:
 def describe(text: str, path: Path) -> Description:
     """The description that a JSON text gives."""
     try:
-        found = gate.parsed(text)
+        found = untrusted.parsed(text)
         if not isinstance(found, dict) or not isinstance(found.get("operator"), str):
             raise ValueError("it must be a JSON object with an operator")
         if not isinstance(found.get("product"), (str, NoneType)):
@@ -324,14 +324,14 @@ def interpret(name: str, array: Array, layout: Mapping[str, Any], path: Path, st
     shape = layout.get("shape", array.shape)
     if not isinstance(shape, (list, tuple)) or not all(type(n) is int for n in shape):
         raise invalid(f"{path}: {name} has shape {containers.brief(shape)}; it must be a list of sizes.", name)
-    with gate.refusals(path):
+    with untrusted.refusals(path):
         if not layout.keys() & {"strides", "offset"}:
             array = _reshaped(name, array, tuple(shape), path)
             if "format" not in layout:
                 return array
         storage = array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C")
         tensor = Tensor(storage, tuple(shape), layout.get("strides"), layout.get("offset", 0), layout.get("format"))
-    gate.refuse_repeats(path, name, tensor.spec.shape, stored)
+    untrusted.refuse_repeats(path, name, tensor.spec.shape, stored)
     return tensor
 
 

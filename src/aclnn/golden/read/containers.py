@@ -21,8 +21,8 @@ from aclnn.base.dtype import BFLOAT16, DType
 from aclnn.base.files import whole_file
 from aclnn.base.geometry import Array
 from aclnn.base.status import invalid
-from aclnn.golden.read import gate, pt
-from aclnn.golden.read.gate import Archive, Opened
+from aclnn.golden.read import pt, untrusted
+from aclnn.golden.read.untrusted import Archive, Opened
 
 CASE_KEY = "__case__"  # where a file keeps the JSON text that describes its case
 
@@ -57,11 +57,11 @@ class Contents(NamedTuple):
 def read(path: Path) -> Contents:
     """The arrays of a file, by its suffix."""
     reader = _READERS.get(path.suffix.lower())
-    if not path.suffix and gate.is_missing(path):
+    if not path.suffix and untrusted.is_missing(path):
         raise invalid(f"{path} cannot be read: no such file or directory.")
     if reader is None:
         raise invalid(f"{path} has the suffix {path.suffix!r}; it must be one of {', '.join(_READERS)}.")
-    with gate.opened(path) as source:
+    with untrusted.opened(path) as source:
         return reader(source)
 
 
@@ -90,7 +90,7 @@ def _read_member(packed: Archive, member: zipfile.ZipInfo) -> Array:
         begin = stream.tell()
         if claimed.nbytes != member.file_size - begin:
             raise ValueError(f"{member.filename} has {member.file_size - begin} bytes of data, its header {claimed}")
-        if gate.is_stored(member):
+        if untrusted.is_stored(member):
             return claimed.on(packed.source, packed.offset(member) + begin)
         return claimed.shaped(packed.source.fill(stream, claimed.nbytes).view(claimed.dtype))
 
@@ -141,7 +141,7 @@ def _read_npy_header(stream: IO[bytes]) -> _Claimed:
 
 def _text_of(array: Array) -> str:
     """JSON text stored as an array: a string, bytes, or UTF-8 codes."""
-    if array.nbytes > 4 * gate.LONGEST_JSON:  # numpy's strings have four bytes per letter
+    if array.nbytes > 4 * untrusted.LONGEST_JSON:  # numpy's strings have four bytes per letter
         raise ValueError(f"its {CASE_KEY} has {array.nbytes} bytes")
     if array.dtype.kind == "U" and array.size:
         return str(array.reshape(-1)[0])
@@ -153,9 +153,9 @@ def _text_of(array: Array) -> str:
 
 def _read_safetensors(source: Opened) -> Contents:
     (length,) = struct.unpack("<Q", source.read(8, 0))
-    if length > min(source.size - 8, gate.LONGEST_JSON):
+    if length > min(source.size - 8, untrusted.LONGEST_JSON):
         raise ValueError(f"its header claims {length} bytes of a file of {source.size}")
-    header = gate.parsed(source.read(length, 8))
+    header = untrusted.parsed(source.read(length, 8))
     if not isinstance(header, dict):
         raise ValueError("its header is no JSON object")
     case = _case_in(header.pop("__metadata__", {}))

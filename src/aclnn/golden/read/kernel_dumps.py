@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from aclnn.base.geometry import Array
 from aclnn.base.status import invalid
-from aclnn.golden.read import containers, gate
+from aclnn.golden.read import containers, untrusted
 
 _NAME = re.compile(
     r"(?P<type>[^.]+)\.(?P<name>.+)\.(?P<task>\d+)\.(?P<stream>\d+)\.(?P<time>\d+)\.(?P<part>(?:in|out)put\.\d+)\.npy"
@@ -38,7 +38,7 @@ Files = dict[str, Path]  # by "input.0", "output.0" …
 def calls(folder: Path) -> dict[str, Files]:
     """The calls in a folder by type and name, in order of time; nothing if it has no such files."""
     runs: dict[tuple[str, str], dict[tuple[int, int, int], Files]] = {}
-    for path in gate.entries(folder):
+    for path in untrusted.entries(folder):
         found = _NAME.fullmatch(path.name)
         if found is not None:
             when = (int(found["time"]), int(found["task"]), int(found["stream"]))
@@ -71,7 +71,7 @@ def maps_from(given: Any, op: str | None, arguments: Mapping[str, Any]) -> Mappi
     """Maps by type of kernel, from a mapping or a file of JSON; "" is every type, where one operator was named."""
     if given is None:
         return {}
-    given, path = gate.said(given)
+    given, path = untrusted.said(given)
     if not isinstance(given, Mapping) or not given:
         raise invalid(f"{path or 'map'} says nothing of which file is which argument.", "map")
     if all(_PART.fullmatch(str(key)) for key in given):

@@ -14,13 +14,13 @@ from types import NoneType
 from typing import Any
 
 from aclnn import ops
-from aclnn.base.adopt import adopt
 from aclnn.base.dtype import DType
+from aclnn.base.foreign_arrays import adopt
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, invalid, ours
 from aclnn.base.tensor import Tensor
 from aclnn.contract.model import Op
-from aclnn.golden.read import casefile, containers, gate, kernel_dumps
+from aclnn.golden.read import casefile, containers, kernel_dumps, untrusted
 from aclnn.golden.read.casefile import Description, LoadedCase
 from aclnn.golden.read.containers import Contents
 from aclnn.golden.read.kernel_dumps import KernelMap
@@ -70,10 +70,10 @@ def subjects(target: Any, golden: Any, hand: Hand) -> Iterator[Subject]:
 
 def _of_path(path: Path, golden: Any, hand: Hand) -> Iterator[Subject]:
     """What a file or a folder holds."""
-    found = kernel_dumps.calls(path) if gate.is_folder(path) else {}
+    found = kernel_dumps.calls(path) if untrusted.is_folder(path) else {}
     if found:
         yield from _of_kernels(path, found, golden, hand)
-    elif gate.is_folder(path) and not hand.op and gate.is_missing(path / DESCRIPTION):
+    elif untrusted.is_folder(path) and not hand.op and untrusted.is_missing(path / DESCRIPTION):
         yield from _of_folder(path, golden, hand)
     else:
         path = path.parent if path.name == DESCRIPTION else path
@@ -98,7 +98,7 @@ def _of_kernels(path: Path, calls: Mapping[str, kernel_dumps.Files], golden: Any
     if hand.maps:
         yield from _mapped(path, calls, hand)
         return
-    if not isinstance(golden, (str, Path)) or not gate.is_folder(Path(golden)):
+    if not isinstance(golden, (str, Path)) or not untrusted.is_folder(Path(golden)):
         raise invalid(f"{path} has files of kernels; say which is which argument (--map), or give another dump (-gp).")
     others = kernel_dumps.calls(Path(golden))
     for name, files in calls.items():
@@ -131,14 +131,14 @@ def _mapped(path: Path, calls: Mapping[str, kernel_dumps.Files], hand: Hand) -> 
 
 def _cases(path: Path) -> list[Path]:
     """The cases in a folder, each once: a link to another of them is the same case."""
-    found = [p for p in gate.entries(path) if _is_case(p)]
-    once = {gate.identity(p): p for p in sorted(found, key=lambda p: not p.is_symlink())}  # the last one stays
+    found = [p for p in untrusted.entries(path) if _is_case(p)]
+    once = {untrusted.identity(p): p for p in sorted(found, key=lambda p: not p.is_symlink())}  # the last one stays
     return sorted(once.values())
 
 
 def _is_case(path: Path) -> bool:
-    if gate.is_folder(path):
-        return not gate.is_missing(path / DESCRIPTION)
+    if untrusted.is_folder(path):
+        return not untrusted.is_missing(path / DESCRIPTION)
     return path.suffix.lower() in CASE_FILES and not path.name.startswith(".")
 
 
@@ -152,11 +152,11 @@ def _guarded(target: Path, golden: Path | None, hand: Hand) -> Iterator[Subject]
 
 def _contents(path: Path) -> Contents:
     """The arrays of a file, or of all array files in a folder, with the case they are of."""
-    if not gate.is_folder(path):
+    if not untrusted.is_folder(path):
         return containers.read(path)
     arrays: dict[str, Array] = {}
     raw: frozenset[str] = frozenset()
-    for file in (p for p in gate.entries(path) if p.suffix.lower() in containers.SUFFIXES):
+    for file in (p for p in untrusted.entries(path) if p.suffix.lower() in containers.SUFFIXES):
         found = containers.read(file)
         if twice := arrays.keys() & found.arrays.keys():
             raise invalid(f"{path} has two files with a tensor {min(twice)}.")
@@ -165,7 +165,7 @@ def _contents(path: Path) -> Contents:
     if not arrays:
         raise invalid(f"{path} has no file of arrays; it needs some of {', '.join(containers.SUFFIXES)}.")
     description = path / DESCRIPTION
-    text = None if gate.is_missing(description) else gate.text(description, gate.LONGEST_JSON)
+    text = None if untrusted.is_missing(description) else untrusted.text(description, untrusted.LONGEST_JSON)
     return Contents(arrays, text, raw)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from aclnn.base import dtype as dtypes
 from aclnn.base.geometry import Array, reach
-from aclnn.golden.read import gate
-from aclnn.golden.read.gate import Archive, Opened
+from aclnn.golden.read import untrusted
+from aclnn.golden.read.untrusted import Archive, Opened
 
 LONGEST_PICKLE = 4 * 2**20
 _STORAGES = {
@@ -60,7 +60,7 @@ def read(source: Opened) -> dict[str, Array]:
     if source.size < 2 or source.read(2, 0) != b"PK":
         raise ValueError("it is no zip archive but a legacy format; save it with PyTorch 1.6 or later")
     packed = Archive(source)
-    if any(not gate.is_stored(member) for member in packed.members):
+    if any(not untrusted.is_stored(member) for member in packed.members):
         raise ValueError("it has packed members, which torch.save never makes")
     members = {m.filename.partition("/")[2]: m for m in packed.members}
     if "data.pkl" not in members:
@@ -88,7 +88,7 @@ def _view(packed: Archive, members: dict[str, Any], name: str, value: Any) -> Ar
     _, last = reach(value.shape, value.strides)
     if 0 not in value.shape and value.offset + last >= storage.length:
         raise ValueError(f"{name} reaches beyond its storage of {storage.length} elements")
-    gate.refuse_repeats(source.path, name, value.shape, source.size // storage.dtype.itemsize)
+    untrusted.refuse_repeats(source.path, name, value.shape, source.size // storage.dtype.itemsize)
     flat = source.map(storage.dtype, storage.length, packed.offset(member))
     strides = tuple(s * storage.dtype.itemsize for s in value.strides)
     if 0 in value.shape:

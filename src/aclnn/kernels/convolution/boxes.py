@@ -21,7 +21,7 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.native.abi import STAGE_SIZE
-from aclnn.kernels.shared.arena import LINE_ELEMENTS, in_lines, spread
+from aclnn.kernels.shared.workspace import LINE_ELEMENTS, in_lines, spread
 
 Triple = tuple[int, int, int]
 WORTH_LEAVING_OUT = 0.01  # of all multiplications

@@ -17,9 +17,9 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution.call import BACKWARD, AskedConvolution, sides
 from aclnn.kernels.convolution.direct_geometry import ROW, Channels, Dims, DirectWindow, Memory, Table, why_not
-from aclnn.kernels.native import jit, sequence
+from aclnn.kernels.native import jit, launch_sequence
+from aclnn.kernels.native.launch_sequence import Aim, Step
 from aclnn.kernels.native.memory import LINE
-from aclnn.kernels.native.sequence import Aim, Step
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.registry import Prepared, Refusal
 from aclnn.kernels.shared import sums
@@ -148,7 +148,7 @@ def prepared(asked: AskedConvolution, threads: int) -> Prepared | Refusal:
         tasks = (_backward_tasks if asked.is_gradient else _forward_tasks)(asked.call, threads)
         size = max(task.size for task in tasks)
         steps = [step for task in tasks for step in task.steps]
-        return sequence.prepared(steps, asked.names, size + LINE if size else 0)
+        return launch_sequence.prepared(steps, asked.names, size + LINE if size else 0)
     except (RefusedError, jit.NoNativeCodeError) as reason:
         return Refusal(str(reason))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution import bfloat16, direct, on_tiles
+from aclnn.kernels.convolution import direct, on_onednn, on_tiles
 from aclnn.kernels.convolution.call import BACKWARD, FORWARD, AskedConvolution, not_taken, wanted
 from aclnn.kernels.convolution.numpy import convolution_backward_numpy, convolution_numpy
-from aclnn.kernels.native import jit, sequence
+from aclnn.kernels.native import jit, launch_sequence
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 from aclnn.kernels.shared import sums
 
@@ -24,14 +24,14 @@ def tiles(asked: AskedConvolution, threads: int) -> Prepared | Refusal:
 
 def onednn(asked: AskedConvolution, threads: int) -> Prepared | Refusal:
     """With tiles, or what they refuse for, beside it: for runs that meet NaN or Inf."""
-    if (reason := not_taken(asked.call) or bfloat16.refused(asked.call)) is not None:
+    if (reason := not_taken(asked.call) or on_onednn.refused(asked.call)) is not None:
         return Refusal(reason)
     exact = tiles(asked, threads)
-    return bfloat16.prepared(asked, threads, Prepared(asked.exact) if isinstance(exact, Refusal) else exact)
+    return on_onednn.prepared(asked, threads, Prepared(asked.exact) if isinstance(exact, Refusal) else exact)
 
 
 def gives_way(call: Call) -> str | None:
-    return bfloat16.is_ahead(call)
+    return on_onednn.is_ahead(call)
 
 
 def _asked(call: Call) -> AskedConvolution:
@@ -66,6 +66,6 @@ def convolution_bias_fast(call: Call, threads: int) -> Prepared | Refusal:
         return Refusal("it computes gradBias alone, of float32, float16 or bfloat16")
     try:
         bias = sums.plan(grad_output, 1, call["gradBias"], threads)
-        return sequence.prepared([bias.step("gradOutput", "gradBias")], BACKWARD, 0)
+        return launch_sequence.prepared([bias.step("gradOutput", "gradBias")], BACKWARD, 0)
     except jit.NoNativeCodeError as reason:
         return Refusal(str(reason))

@@ -13,14 +13,14 @@ from aclnn.contract.call import Call
 from aclnn.kernels.convolution.call import AskedConvolution, rounding_of, sides, window_of
 from aclnn.kernels.convolution.tiles import DataPlan, Shape
 from aclnn.kernels.convolution.tiles_weight import WeightPlan
-from aclnn.kernels.native import jit, sequence
-from aclnn.kernels.native.sequence import FOUND, Aim, Step
+from aclnn.kernels.native import jit, launch_sequence
+from aclnn.kernels.native.launch_sequence import FOUND, Aim, Step
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.registry import Prepared
 from aclnn.kernels.shared import sums
-from aclnn.kernels.shared.arena import Arena
 from aclnn.kernels.shared.launch import Launch, Numbers, Room
 from aclnn.kernels.shared.ports import input_port
+from aclnn.kernels.shared.workspace import Arena
 
 MOST_PASSES = 1024  # each is a launch of its own
 MOST_TERMS = 400_000  # of a sum over channels and taps: its blocks are added one after the other
@@ -55,7 +55,7 @@ def prepared(asked: AskedConvolution, threads: int) -> Prepared:
         plan.add_gradients()
     else:
         plan.add_result()
-    return sequence.prepared(plan.steps(), asked.names, plan.arena.size, asked.exact)
+    return launch_sequence.prepared(plan.steps(), asked.names, plan.arena.size, asked.exact)
 
 
 class TilesPlan:

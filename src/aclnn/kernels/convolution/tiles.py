@@ -32,10 +32,10 @@ from aclnn.kernels.convolution.boxes import (
 from aclnn.kernels.matmul.tiles import columns, even_chain, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import DATA_TABLE, MOVES, NEAR, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
-from aclnn.kernels.native.sequence import FOUND
+from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
-from aclnn.kernels.shared.arena import in_lines
 from aclnn.kernels.shared.launch import Launch, Room
+from aclnn.kernels.shared.workspace import in_lines
 
 STAGED_ELEMENTS = 56 * 1024  # of a box: half of a second cache of 512 KB, beside what is packed
 MOST_POSITIONS = 4096  # of a box

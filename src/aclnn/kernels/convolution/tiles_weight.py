@@ -25,7 +25,7 @@ from aclnn.kernels.convolution.tiles import (
 )
 from aclnn.kernels.matmul.tiles import columns, even_chain, packed_columns, panels_of, put_of
 from aclnn.kernels.native.abi import MOST_PARTS, MOVES, NEAR, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
-from aclnn.kernels.native.sequence import FOUND
+from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room
 

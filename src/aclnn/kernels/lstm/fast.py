@@ -21,8 +21,8 @@ from aclnn.kernels.native import abi, jit
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.registry import Prepared, Refusal, Run, kernel
 from aclnn.kernels.shared import convert, sums
-from aclnn.kernels.shared.arena import Arena, spread
 from aclnn.kernels.shared.launch import Launch, Numbers, Room
+from aclnn.kernels.shared.workspace import Arena, spread
 
 MOST_SEQUENCES = 65_536  # whose sums of a step lie in the workspace
 ROWS_AHEAD = 256  # of the input that are multiplied before steps take them: what is made is still near then

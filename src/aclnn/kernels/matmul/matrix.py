@@ -12,8 +12,8 @@ from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import BLOCK_ROWS, DEPTH, ROWS
 from aclnn.kernels.native.threads import worth
-from aclnn.kernels.shared.arena import in_lines
 from aclnn.kernels.shared.launch import Launch, Room
+from aclnn.kernels.shared.workspace import in_lines
 
 PACKED_PER_THREAD = 32768  # elements to pack that pay for waking a thread
 PER_THREAD = 100_000  # multiplications that do

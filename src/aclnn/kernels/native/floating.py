@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from aclnn.base.once import once
+from aclnn.base.run_once import once
 
 _LEAST_NORMAL, _HALF = 2.0**-1022, 0.5
 _ONE, _LITTLE, _MORE = 1.0, 2.0**-53, 1.5 * 2.0**-53  # to nearest, the first is too little to be added to 1

@@ -11,7 +11,7 @@ import platform
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from aclnn.base.once import once
+from aclnn.base.run_once import once
 from aclnn.base.status import invalid
 
 NATIVE = "native"

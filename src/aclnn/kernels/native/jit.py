@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.base.once import Once, once
+from aclnn.base.run_once import Once, once
 from aclnn.base.status import reason
 from aclnn.kernels.native import isa
 from aclnn.kernels.native.code_cache import CodeCache, fingerprint

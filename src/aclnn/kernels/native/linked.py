@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from aclnn.base.once import once
+from aclnn.base.run_once import once
 
 
 @once

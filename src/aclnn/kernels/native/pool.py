@@ -10,7 +10,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from aclnn.base.once import fork_count
+from aclnn.base.run_once import fork_count
 from aclnn.kernels.native.abi import HOW_MANY, WHO
 from aclnn.kernels.native.entry import Entry
 

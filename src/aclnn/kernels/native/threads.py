@@ -18,8 +18,8 @@ from os import getpid
 from typing import Any, NamedTuple
 
 from aclnn.base.geometry import Array
-from aclnn.base.once import look_before_fork, once
-from aclnn.kernels.native import pool, tape
+from aclnn.base.run_once import look_before_fork, once
+from aclnn.kernels.native import pool, recorded_launches
 from aclnn.kernels.native.abi import FIRST_ARGUMENT, HOW_MANY, WHO
 from aclnn.kernels.native.entry import Entry
 from aclnn.kernels.native.memory import address, aligned
@@ -109,7 +109,7 @@ class Work:
     ):
         self.threads, self._keep = threads, keep
         self.tensors: Sequence[Array | None] = ()  # that arguments point to for good
-        self._tape = tape.current()
+        self._tape = recorded_launches.current()
         self.entry, self._omp = entry, runtime() if threads > 1 else None
         self.block: Any = (ctypes.c_int64 * (FIRST_ARGUMENT + len(arguments)))()
         self.address = ctypes.addressof(self.block)
@@ -131,7 +131,9 @@ class Work:
     def run(self) -> None:
         if self._tape is not None:
             team = self.arm()
-            self._tape.launches.append(tape.Launched(self.entry.address, tuple(self.block), self.threads, team))
+            self._tape.launches.append(
+                recorded_launches.Launched(self.entry.address, tuple(self.block), self.threads, team)
+            )
             return
         if self.threads == 1:
             self.entry.call(self.address)

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, files
 from typing import Any
 
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.base.once import kept, once
+from aclnn.base.run_once import kept, once
 from aclnn.base.taps import Window
 from aclnn.kernels.native import isa, threads
 

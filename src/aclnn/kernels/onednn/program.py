@@ -9,13 +9,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from ctypes import c_int, c_void_p
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from aclnn.base.once import ProcessLock, fork_count
+from aclnn.base.run_once import ProcessLock, fork_count
 from aclnn.kernels.native import floating
 from aclnn.kernels.native.threads import runtime
 from aclnn.kernels.onednn import library as onednn
 from aclnn.kernels.onednn.library import DST, SCRATCHPAD, SRC, Layout, Primitive
 from aclnn.kernels.registry import forgetters
-from aclnn.kernels.shared.arena import Arena
+from aclnn.kernels.shared.workspace import Arena
 
 
 class Buffer(NamedTuple):

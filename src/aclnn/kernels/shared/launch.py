@@ -14,7 +14,7 @@ from aclnn.kernels.native.abi import FIRST_ARGUMENT
 from aclnn.kernels.native.entry import Entry
 from aclnn.kernels.native.memory import address
 from aclnn.kernels.native.threads import Work
-from aclnn.kernels.shared.arena import Arena
+from aclnn.kernels.shared.workspace import Arena
 
 
 class Numbers:

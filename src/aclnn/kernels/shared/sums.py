@@ -10,7 +10,7 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import COLUMN_TILE
 from aclnn.kernels.native.entry import Entry
-from aclnn.kernels.native.sequence import Aim, Step
+from aclnn.kernels.native.launch_sequence import Aim, Step
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.shared.strides import merged
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aclnn.base.status import invalid
-from aclnn.golden.read import containers, gate
+from aclnn.golden.read import containers, untrusted
 
 KNOWN = {
     *("stride", "padding", "dilation", "groups", "output_padding", "padding_mode"),
@@ -21,14 +21,14 @@ KNOWN = {
 def attributes_beside(folder: Path) -> Mapping[str, Mapping[str, Any]]:
     """Attributes that lie beside dump.json, as those who recorded the step left them there."""
     path = folder / "attributes.json"
-    return {} if gate.is_missing(path) else attributes_from(path)
+    return {} if untrusted.is_missing(path) else attributes_from(path)
 
 
 def attributes_from(given: Any) -> Mapping[str, Mapping[str, Any]]:
     """Attributes as a mapping, or from a file of JSON; a sentence where it is not what it should be."""
     if given is None:
         return {}
-    given, path = gate.said(given)
+    given, path = untrusted.said(given)
     where = path or "attributes"
     if not isinstance(given, Mapping):
         raise invalid(f"{where} is no JSON object with the names of modules.", "attributes")

@@ -1,6 +1,6 @@
 """A dump on disk: dump.json with the entries in order of execution, stack.json, construct.json, and files of tensors.
 
-Everything comes through the gate. Of dump.json only the entries that somebody asks for are kept, so that one of a
+Everything comes through the untrusted. Of dump.json only the entries that somebody asks for are kept, so that one of a
 whole training step of a large model takes no more memory than its text.
 """
 
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array
-from aclnn.base.once import kept
+from aclnn.base.run_once import kept
 from aclnn.base.status import invalid
 from aclnn.base.text import visible
-from aclnn.golden.read import containers, gate
+from aclnn.golden.read import containers, untrusted
 
 DESCRIPTION, TENSORS = "dump.json", "dump_tensor_data"
 LONGEST_DESCRIPTION = 256 * 2**20  # bytes of dump.json, stack.json and construct.json
@@ -62,9 +62,9 @@ class Dump:
         if file is None:
             raise invalid("it has no data, only statistics; dump with task tensor.")
         path = self.folder / TENSORS / file
-        if Path(file).name != file or not gate.is_inside(path, self.folder):
+        if Path(file).name != file or not untrusted.is_inside(path, self.folder):
             raise invalid(f"{visible(file)!r} leads outside of the dump.")
-        if gate.is_missing(path):
+        if untrusted.is_missing(path):
             raise invalid(f"its file {file} is missing.")
         arrays = containers.read(path).arrays
         if len(arrays) != 1:
@@ -106,19 +106,19 @@ class Dump:
 
 def find(path: Path) -> list[Path]:
     """The folders with a dump.json: the one that is named, or those below it, steps and ranks by number."""
-    if path.name == DESCRIPTION and not gate.is_folder(path):
+    if path.name == DESCRIPTION and not untrusted.is_folder(path):
         return [path.parent]
-    if not gate.is_folder(path):
+    if not untrusted.is_folder(path):
         return []
     return sorted(_below(path, _DEEPEST), key=_by_number)
 
 
 def _below(path: Path, depth: int) -> Iterator[Path]:
-    if not gate.is_missing(path / DESCRIPTION):
+    if not untrusted.is_missing(path / DESCRIPTION):
         yield path
     elif depth:
-        for entry in gate.entries(path):
-            if entry.name != TENSORS and gate.is_folder(entry) and not entry.is_symlink():
+        for entry in untrusted.entries(path):
+            if entry.name != TENSORS and untrusted.is_folder(entry) and not entry.is_symlink():
                 yield from _below(entry, depth - 1)
 
 
@@ -130,7 +130,7 @@ def _by_number(path: Path) -> list[tuple[int, str]]:
 def load(folder: Path, wanted: Callable[[str], bool]) -> Dump:
     """The dump in a folder, with the entries whose names are wanted."""
     path = folder / DESCRIPTION
-    text = gate.text(path, LONGEST_DESCRIPTION)
+    text = untrusted.text(path, LONGEST_DESCRIPTION)
     head: dict[str, Any] = {}
     entries: dict[str, Any] = {}
 
@@ -146,7 +146,7 @@ def load(folder: Path, wanted: Callable[[str], bool]) -> Dump:
         head[name], end = _decoded(text, begin)
         return end
 
-    with gate.refusals(path):
+    with untrusted.refusals(path):
         _each_member(text, _past_blanks(text, 0), member)
         if head.get("framework", "pytorch") != "pytorch":
             raise ValueError(f"its framework is {containers.brief(head['framework'])}; only pytorch is understood")
@@ -193,10 +193,10 @@ def _past_blanks(text: str, at: int) -> int:
 def _beside(folder: Path, name: str) -> dict[str, Any]:
     """What a further file says; it helps, but nothing depends on it."""
     path = folder / name
-    if gate.is_missing(path):
+    if untrusted.is_missing(path):
         return {}
-    with gate.refusals(path):
-        found = _decoded(gate.text(path, LONGEST_DESCRIPTION), 0)[0]
+    with untrusted.refusals(path):
+        found = _decoded(untrusted.text(path, LONGEST_DESCRIPTION), 0)[0]
         return found if isinstance(found, dict) else {}
 
 

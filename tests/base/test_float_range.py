@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aclnn.base.dtype import FLOAT32
-from aclnn.base.ranges import (
+from aclnn.base.float_range import (
     LARGEST,
     TINIEST,
     Size,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from aclnn.base.once import ProcessLock
+from aclnn.base.run_once import ProcessLock
 
 
 class _Switch(NamedTuple):

@@ -1,4 +1,4 @@
-"""Kernels one after the other, each on its threads: see native/sequence.py."""
+"""Kernels one after the other, each on its threads: see native/launch_sequence.py."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution.call import INPUTS, OUTPUTS, AskedConvolution, as_gradient, sides, wanted, window_of
 from aclnn.kernels.native import jit
+from aclnn.kernels.native.launch_sequence import SequenceRun
 from aclnn.kernels.native.memory import address, aligned
-from aclnn.kernels.native.sequence import SequenceRun
 from aclnn.kernels.native.threads import Work, worth
 from aclnn.kernels.onednn import library as onednn
 from aclnn.kernels.onednn.library import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.golden.joined import join
+from aclnn.golden.join_reports import join
 from aclnn.golden.read import containers
 from aclnn.golden.result import DumpComparison
 from aclnn.golden.steps import SharedWork

@@ -8,7 +8,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.contract.cases import fill
-from aclnn.kernels.native import tape
+from aclnn.kernels.native import recorded_launches
 from aclnn.kernels.registry import Run
 from aclnn.ops.elu import elu_case
 from aclnn.runtime.plan import make_plan
@@ -30,28 +30,28 @@ def computes(run: Run) -> bool:
 
 def test_a_run_that_is_recorded_computes_nothing_and_all_others_do() -> None:
     before = made()
-    with tape.recording() as recorded, ThreadPoolExecutor(1) as other:
+    with recorded_launches.recording() as recorded, ThreadPoolExecutor(1) as other:
         run = made()
         assert not computes(run)
         assert computes(before)
         assert other.submit(lambda: computes(made())).result()
         assert len(recorded.launches) == 1
-    assert tape.current() is None
+    assert recorded_launches.current() is None
     assert not computes(run)  # it belongs to its tape for good
     assert computes(made())
 
 
 def test_a_recording_ends_when_it_fails() -> None:
     try:
-        with tape.recording():
+        with recorded_launches.recording():
             raise ValueError
     except ValueError:
         assert computes(made())
 
 
 def test_a_finding_is_what_kernels_write_and_belongs_to_its_run() -> None:
-    with tape.recording() as recorded:
-        finding = tape.Finding()
+    with recorded_launches.recording() as recorded:
+        finding = recorded_launches.Finding()
     assert (recorded.finding, bool(finding)) == (finding.address, False)
     np.frombuffer(finding._place, np.int64)[0] = 1
     assert finding

@@ -3,7 +3,7 @@
 A file is opened once, and only if it is a regular one, so that no pipe or device can make the process wait; its size is
 that of the open descriptor. No more is read, unpacked, listed or shown than the limits below allow, and whatever goes
 wrong is one sentence that names the file. No reader opens, maps or lists anything itself, says
-`tests/golden/read/test_gate.py`.
+`tests/golden/read/test_untrusted.py`.
 """
 
 from __future__ import annotations

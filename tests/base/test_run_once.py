@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from aclnn.base import once as once_module
-from aclnn.base.once import Once, ProcessLock, kept, once
+from aclnn.base import run_once as once_module
+from aclnn.base.run_once import Once, ProcessLock, kept, once
 
 PATIENCE = 20.0  # seconds after which something hangs
 
@@ -118,7 +118,7 @@ def test_a_fork_does_not_hold_up_what_it_waits_for():
 
 LOGS_WHILE_A_FORK_WAITS = """
 import threading, time, os
-from aclnn.base.once import Once
+from aclnn.base.run_once import Once
 import logging
 
 def make():

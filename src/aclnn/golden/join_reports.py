@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from aclnn.base.status import invalid
-from aclnn.golden.inherits import link
+from aclnn.golden.inherited import link
 from aclnn.golden.judge import standards
 from aclnn.golden.judge.baselines import Beside, Errors
 from aclnn.golden.judge.blocks import SPECIALS, Miss
 from aclnn.golden.judge.metrics import Measured
 from aclnn.golden.judge.standards import Criterion, StandardRule
-from aclnn.golden.read import gate
+from aclnn.golden.read import untrusted
 from aclnn.golden.result import STATUS, DumpComparison, OutputReport
 from aclnn.golden.texts import Text
 from aclnn.golden.why.explain import Hint
@@ -35,20 +35,20 @@ def join(paths: Sequence[Path]) -> DumpComparison:
     _refuse_gaps(found)
     reports: list[OutputReport] = []
     for file, told in found:
-        with gate.refusals(file):
+        with untrusted.refusals(file):
             reports += [_report(output) for output in told["outputs"]]
     link(reports)
     return DumpComparison(standards.find(names.pop()), reports, str(found[0][1].get("dump", "")))
 
 
 def _files(path: Path) -> list[Path]:
-    return [p for p in gate.entries(path) if p.suffix == ".json"] if gate.is_folder(path) else [path]
+    return [p for p in untrusted.entries(path) if p.suffix == ".json"] if untrusted.is_folder(path) else [path]
 
 
 def _read(path: Path) -> dict[str, Any]:
-    text = gate.text(path, LONGEST_REPORT)
-    with gate.refusals(path):
-        told: dict[str, Any] = gate.parsed(text, LONGEST_REPORT)
+    text = untrusted.text(path, LONGEST_REPORT)
+    with untrusted.refusals(path):
+        told: dict[str, Any] = untrusted.parsed(text, LONGEST_REPORT)
         named = isinstance(told, dict) and isinstance(told.get("standard"), dict) and "name" in told["standard"]
         if not named or not isinstance(told.get("outputs"), list) or "shard" not in told:
             raise ValueError("it is no report of a dump that aclnn compare wrote")

@@ -15,7 +15,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels.convolution import bfloat16, direct, fast
+from aclnn.kernels.convolution import direct, fast, on_onednn
 from aclnn.kernels.onednn import library as onednn
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
@@ -37,7 +37,7 @@ def onednn_alone() -> Iterator[None]:
     """Direct kernels and tiles leave all bfloat16 to oneDNN here, whatever this processor would choose."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(direct, "MOST_PAIRS", 0)
-        patch.setattr(bfloat16, "is_ahead", lambda call: "not asked")
+        patch.setattr(on_onednn, "is_ahead", lambda call: "not asked")
         patch.setattr(onednn.library(), "has_bfloat16", True)
         aclnn.cache_clear()
         yield
@@ -155,7 +155,7 @@ def test_who_serves_what(monkeypatch: pytest.MonkeyPatch) -> None:
     aclnn.cache_clear()
 
 
-IS_AHEAD = bfloat16.is_ahead
+IS_AHEAD = on_onednn.is_ahead
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_without_onednn_tiles_serve(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_programs_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bfloat16, "programs", type(bfloat16.programs)(lambda parts: 1, limit=3))
+    monkeypatch.setattr(on_onednn, "programs", type(on_onednn.programs)(lambda parts: 1, limit=3))
     for size in range(5, 12):
         assert_sound(convolution_backward_case(size=size, in_channels=8, dtype=BFLOAT16), "fast")
-    assert len(bfloat16.programs) == 3
+    assert len(on_onednn.programs) == 3

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from aclnn.runtime import blas
+from aclnn.runtime import numpy_threads
 
 
 @pytest.fixture
-def switch() -> blas._Switch:
-    found = blas._switch()
+def switch() -> numpy_threads._Switch:
+    found = numpy_threads._switch()
     if found is None:
         pytest.skip("this numpy does not bring OpenBLAS along")
     return found
 
 
-def test_one_thread_and_then_as_before(switch: blas._Switch) -> None:
+def test_one_thread_and_then_as_before(switch: numpy_threads._Switch) -> None:
     before = switch.get()
     switch.set(2)
     try:
@@ -28,11 +28,11 @@ def test_one_thread_and_then_as_before(switch: blas._Switch) -> None:
         switch.set(before)
 
 
-def test_of_two_that_overlap_the_last_one_puts_it_back(switch: blas._Switch) -> None:
+def test_of_two_that_overlap_the_last_one_puts_it_back(switch: numpy_threads._Switch) -> None:
     before = switch.get()
     switch.set(2)
     try:
-        first, second = blas.one_thread(), blas.one_thread()
+        first, second = numpy_threads.one_thread(), numpy_threads.one_thread()
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
@@ -43,15 +43,15 @@ def test_of_two_that_overlap_the_last_one_puts_it_back(switch: blas._Switch) -> 
         switch.set(before)
 
 
-def _fail(switch: blas._Switch) -> None:
-    with blas.one_thread():
+def _fail(switch: numpy_threads._Switch) -> None:
+    with numpy_threads.one_thread():
         assert switch.get() == 1
         raise KeyError
 
 
 def test_a_library_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "libopenblas.so").write_text("no library")
-    assert blas._switch_of(tmp_path / "libopenblas.so") is None
-    monkeypatch.setattr(blas, "_switch", lambda: None)
-    with blas.one_thread():
+    assert numpy_threads._switch_of(tmp_path / "libopenblas.so") is None
+    monkeypatch.setattr(numpy_threads, "_switch", lambda: None)
+    with numpy_threads.one_thread():
         pass

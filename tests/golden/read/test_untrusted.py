@@ -22,10 +22,10 @@ from aclnn.base.device import CPU
 from aclnn.cases.batch import Options, run_table
 from aclnn.cases.table import read_table
 from aclnn.golden.compare import compare
-from aclnn.golden.read import containers, gate
+from aclnn.golden.read import containers, untrusted
 from tests.golden.planting import planted
 
-SOURCES = Path(gate.__file__).parents[2]
+SOURCES = Path(untrusted.__file__).parents[2]
 READERS = sorted(p for room in ("cases", "golden", "cli") for p in (SOURCES / room).rglob("*.py"))
 OPENING = ("open", "fdopen", "read_text", "read_bytes", "memmap", "fromfile", "mmap", "ZipFile", "is_zipfile")
 OPENING += ("iterdir", "scandir", "listdir", "glob", "rglob", "walk", "loadtxt", "genfromtxt", "np.load", "json.load")
@@ -48,7 +48,7 @@ def openings(source: str) -> Iterator[str]:
 @pytest.mark.parametrize("path", READERS, ids=lambda p: p.name)
 def test_no_reader_opens_a_file_any_other_way(path: Path) -> None:
     name = path.relative_to(SOURCES).as_posix()
-    if name == "golden/read/gate.py":
+    if name == "golden/read/untrusted.py":
         return
     assert [o for o in openings(path.read_text(encoding="utf-8")) if o not in OURS.get(name, ())] == []
 
@@ -115,13 +115,13 @@ def test_a_pipe_that_takes_the_place_of_a_file_holds_nobody(tmp_path: Path, monk
 def test_texts_lines_and_folders_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.csv"
     with path.open("wb") as file:
-        file.truncate(gate.LONGEST_TEXT + 1)
+        file.truncate(untrusted.LONGEST_TEXT + 1)
     with pytest.raises(aclnn.AclnnError, match="16777217 bytes; a text has at most 16777216"):
         read_table(path, CPU)
-    path.write_text("op\n" + "\x85" * gate.MOST_LINES)
+    path.write_text("op\n" + "\x85" * untrusted.MOST_LINES)
     with pytest.raises(aclnn.AclnnError, match="200001 lines; a table has at most 200000"):
         read_table(path, CPU)
-    monkeypatch.setattr(gate, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(untrusted, "MOST_ENTRIES", 3)
     for name in "abcd":
         (tmp_path / name).touch()
     with pytest.raises(aclnn.AclnnError, match="more than 3 entries"):
@@ -130,7 +130,7 @@ def test_texts_lines_and_folders_have_an_end(tmp_path: Path, monkeypatch: pytest
 
 def test_reading_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.savez_compressed(tmp_path / "x.npz", x=np.ones(9))
-    monkeypatch.setattr(gate, "PATIENCE", -1.0)
+    monkeypatch.setattr(untrusted, "PATIENCE", -1.0)
     with pytest.raises(aclnn.AclnnError, match="took longer than -1 s"):
         containers.read(tmp_path / "x.npz")
 
@@ -211,7 +211,7 @@ def test_a_pt_tensor_that_shows_one_element_as_many(tmp_path: Path) -> None:
 
 
 def test_a_broadcast_gradient_is_measured_by_the_tensors_beside_it(tmp_path: Path) -> None:
-    n = 2 * gate.FREE_TO_SHOW
+    n = 2 * untrusted.FREE_TO_SHOW
     layout = {"shape": [n], "strides": [0], "offset": 0}
     case = json.dumps({"operator": "aclnnEluBackward", "attributes": ELU, "tensors": {"gradOutput": layout}})
     one, x = np.ones(1, np.float32), np.ones(n, np.float32)

@@ -13,12 +13,12 @@ from aclnn.base.geometry import Array
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import FIRST_ARGUMENT, MOST_PLACES
 from aclnn.kernels.native.memory import address, aligned
-from aclnn.kernels.native.tape import Finding, current
+from aclnn.kernels.native.recorded_launches import Finding, current
 from aclnn.kernels.native.threads import Work, forked, runtime
 from aclnn.kernels.registry import Prepared, Run
 
 FOUND = "found"  # the operand that says whether a run must be made by another kernel: an int64, 0 at first
-KERNEL = ("sequence.run", "F" * MOST_PLACES + "I")
+KERNEL = ("launch_sequence.run", "F" * MOST_PLACES + "I")
 _NOWHERE = np.empty(0, np.uint8)
 
 
