@@ -52,7 +52,10 @@ def main(arguments: list[str]) -> int:
         print(LEFT_OUT, file=sys.stderr)
     levels = {isa: isa if isa == "avx2" else machine.level() for isa in given.isa}
     folders = {isa: given.output / f"{machine.slug()}-{level}" for isa, level in levels.items()}
-    failed = collect(list(planned(given)), folders, begun, ended, lambda count: _note(state, [begun, arguments, count]))
+    processes = list(planned(given))
+    if any(column == "step" or benchmark == "training" for _, benchmark, column, *_ in processes):
+        build_node()
+    failed = collect(processes, folders, begun, ended, lambda count: _note(state, [begun, arguments, count]))
     state.unlink(missing_ok=True)
     for folder in folders.values():
         found = rows.read(folder)
@@ -65,6 +68,13 @@ def main(arguments: list[str]) -> int:
         pages.main([])
     print(*failed, sep="\n", file=sys.stderr)
     return 1 if failed else 0
+
+
+def build_node() -> None:
+    """Training steps are timed as `aclnn.torch.build()` makes them, where it can."""
+    command = [sys.executable, "-c", "import aclnn.torch; aclnn.torch.build()"]
+    if has("torch") and subprocess.run(command, capture_output=True).returncode != 0:
+        print("aclnn.torch.build() failed: training steps are timed without it", file=sys.stderr)
 
 
 def _note(state: Path, told: list[object]) -> None:

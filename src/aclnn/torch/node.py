@@ -41,6 +41,8 @@ _FOLDER = "torch"
 def build() -> None:
     """Compiles what makes small calls without Python, and uses it from now on. It takes a C++ compiler and half a
     minute, once per PyTorch: every `import aclnn.torch` to come finds it in the cache."""
+    if direct.again is not None:
+        return
     installed = Path(torch.__file__).parent
     folders = [*c_library.SOURCES, *c_library.INCLUDES, installed / "include", sysconfig.get_paths()["include"]]
     folders.append(installed / "include" / "torch" / "csrc" / "api" / "include")
