@@ -1,7 +1,7 @@
 """Search for Chinese words and for codes, which Sphinx alone does not find.
 
 Chinese has no blanks between words: every run of up to four characters is a word here, so that no dictionary is needed.
-The search in the browser passes over numbers; so 161002 is kept, and looked for, as code161002.
+The search in the browser passes over numbers; so 161002 is kept, and looked for, as code161002, and shown as it is.
 """
 
 from __future__ import annotations
@@ -24,6 +24,15 @@ var splitQuery = function (query) {
     return run.match(/.{1,2}/g);
   });
 };
+if (typeof Search !== "undefined") {
+  const shown = (words) => new Set([...words].map((word) => word.replace(/^code(?=\d+$)/, "")));
+  const [summary, parse] = [Search.makeSearchSummary, Search._parseQuery];
+  Search.makeSearchSummary = (page, words, anchor) => summary(page, shown(words), anchor);
+  Search._parseQuery = (query) => {
+    const [asked, words, excluded, highlighted, objects] = parse(query);
+    return [asked, words, excluded, shown(highlighted), objects];
+  };
+}
 """
 
 

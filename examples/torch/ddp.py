@@ -11,6 +11,7 @@ of the parameters), --steps, --batch (of all together), --plot FILE.
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,8 @@ def main() -> None:
     parser.add_argument("--sharded", action="store_true", help="share out the parameters as well (FSDP)")
     parser.add_argument("--plot", type=Path, help="a file for the loss curves (needs matplotlib)")
     given = parser.parse_args()
+    if "RANK" not in os.environ:
+        parser.error("start it with torchrun: torchrun --nproc-per-node 2 examples/torch/ddp.py")
     dist.init_process_group("gloo")
     report(given)
     # The models are gone by now, and the barrier lets the last messages through: a model or message that outlives its

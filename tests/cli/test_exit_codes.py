@@ -165,6 +165,32 @@ def test_a_terminal_of_few_letters_shows_numbers() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def test_a_formula_stays_a_formula_where_letters_are_few(tmp_path: Path) -> None:
+    """The root sign is also the tick of a table; a bound of "yesK" is none."""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "ACLNN_LANG": "en"}
+    assert aclnn("run", "aclnnElu", "-o", str(tmp_path)).returncode == 0
+    command = [sys.executable, "-c", PROGRAM, "compare", "-tp", str(tmp_path), "--standard", "sound"]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "(8 + sqrt(K))*u*sum|terms|" in " ".join(ended.stdout.split())
+    assert "\\u" not in ended.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
+def test_an_interrupt_before_the_command_begins_is_no_traceback() -> None:
+    """Most of the first third of a second goes into imports."""
+    program = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'aclnn.cli.screen' and sys.meta_path.remove(self) is None:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "from aclnn.cli import main; sys.meta_path.insert(0, Interrupts())\nmain()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, "ops"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (exit_codes.INTERRUPTED, "aclnn: interrupted\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
 @pytest.mark.parametrize(("ignored", "code"), [(False, exit_codes.INTERRUPTED), (True, 0)])
 def test_an_interrupt_ends_the_command_unless_its_parent_has_it_ignored(ignored: bool, code: int) -> None:

@@ -297,6 +297,14 @@ def test_an_unwritable_folder_is_said_before_anything_runs(tmp_path: Path) -> No
     ended = aclnn("run", str(many(tmp_path)), "-o", str(tmp_path / "file" / "out"))
     assert ended.returncode == 2
     assert "results cannot be written" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_a_folder_that_cannot_be_is_said_for_one_operator_too(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    ended = aclnn("run", "aclnnElu", "-o", str(tmp_path / "file"))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "results cannot be written" in ended.stderr
 
 
 def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,17 @@ import sys
 
 def main() -> None:
     """The entry point: whatever happens is one sentence on stderr and an exit code, never a traceback."""
+    try:
+        sys.exit(_ended())
+    except KeyboardInterrupt:  # before the command began, while modules were being imported
+        from aclnn.base import exit_codes
+        from aclnn.cli import screen
+
+        screen.complain("aclnn: interrupted")
+        sys.exit(exit_codes.INTERRUPTED)
+
+
+def _ended() -> int:
     from aclnn.base import exit_codes, language
     from aclnn.cli import screen
 
@@ -16,7 +27,7 @@ def main() -> None:
     finally:
         language.choose(None)  # what was chosen for one run is not for the next one in this process
     said = screen.flush()
-    sys.exit(exit_codes.OURS if code == exit_codes.RIGHT and not said else code)
+    return exit_codes.OURS if code == exit_codes.RIGHT and not said else code
 
 
 def _run() -> int:

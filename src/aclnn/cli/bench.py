@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from aclnn.base.status import invalid
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME]...",
+        metavar="NAME",
         help="elu, convolution, unseen, conv_tbc, lstm, lstm_cell, calls, training, golden, streams, busy; none: all.",
     ),
 ]
@@ -29,7 +30,9 @@ def bench(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run that was interrupted, as it was asked for.")
     ] = False,
-    processes: Annotated[int | None, typer.Option(help="Processes per name: a ratio has its range over them.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes per name: a ratio has its range over them.")
+    ] = None,
     seconds: Annotated[float | None, typer.Option(help="Seconds per shape and process.")] = None,
     patience: Annotated[float | None, typer.Option(help="Seconds to wait for a quiet machine, per process.")] = None,
     columns: Annotated[
@@ -43,6 +46,7 @@ def bench(
     ),
 ) -> None:
     """Times the named shapes of benchmarks/shapes.toml: rows as JSON lines, tables, plots. Runs in a checkout."""
+    _refuse_times(seconds, patience)
     here = Path.cwd()
     if not (here / "benchmarks" / "shapes.toml").is_file():
         raise invalid("bench runs in a checkout of aclnn-cpu, where benchmarks/shapes.toml is; this is not one.")
@@ -53,3 +57,10 @@ def bench(
     arguments += ["--quick"] if quick else []
     arguments += ["--resume"] if resume else []
     sys.exit(importlib.import_module("benchmarks.run").main([*(names or []), *arguments]))
+
+
+def _refuse_times(seconds: float | None, patience: float | None) -> None:
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise invalid(f"--seconds is {seconds:g}; it must be a number above 0.")
+    if patience is not None and not 0 <= patience < math.inf:
+        raise invalid(f"--patience is {patience:g}; it must be a number that is not negative.")

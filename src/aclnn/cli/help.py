@@ -12,6 +12,7 @@ from aclnn.base.chinese import translated
 from aclnn.base.language import Text, current
 from aclnn.base.layout import fold, pairs
 from aclnn.cli import screen
+from aclnn.cli.options import refuse_empty_paths
 
 Part = str | list[tuple[str, str]]
 
@@ -32,6 +33,10 @@ class _Helped:
 class Command(_Helped, TyperCommand):
     """A command."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        refuse_empty_paths(args)
+        return super().parse_args(ctx, args)
+
 
 class Group(_Helped, TyperGroup):
     """The command of commands."""
@@ -46,7 +51,8 @@ def laid_out(parts: Iterable[Part]) -> str:
 
 def _parts(command: Any, ctx: Any) -> Iterator[Part]:
     """Sentences, and tables of names and what they mean."""
-    yield _USAGE.say() + " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)]) + "\n"
+    pieces = [re.sub(r"^\{(\w+)\}$", r"\1", piece) for piece in command.collect_usage_pieces(ctx)]
+    yield _USAGE.say() + " ".join([ctx.command_path, *pieces]) + "\n"
     yield from (f"{' ' * _INDENT}{_joined(part)}\n" for part in _said(command.help or "").split("\n\n"))
     arguments: list[tuple[str, str]] = []
     options: list[tuple[str, str]] = []

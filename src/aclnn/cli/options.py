@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from aclnn import ops
 from aclnn.base import language
 from aclnn.base.device import DEVICES
-from aclnn.base.status import AclnnError
+from aclnn.base.status import AclnnError, invalid
 from aclnn.golden.judge.standards import STANDARDS
 from aclnn.runtime.settings import ENGINES
 
@@ -29,6 +30,17 @@ product_names = _beginning(lambda: [product.key for product in DEVICES])
 standard_names = _beginning(lambda: STANDARDS)
 engine_names = _beginning(lambda: ENGINES)
 language_names = _beginning(lambda: language.LANGUAGES)
+
+
+_PATHS = ["-tp", "--target", "-gp", "--golden", "-o", "--out", "--join", "--attributes", "--also"]
+_PATHS += ["--install", "--uninstall", "--output"]
+
+
+def refuse_empty_paths(words: list[str]) -> None:
+    """`-tp "$UNSET"` is a mistake; as a path it would be the folder one is in."""
+    for name in _PATHS:
+        if f"{name}=" in words or (name, "") in pairwise(words):
+            raise invalid(f"{name} is empty; it must name a file or a folder.")
 
 
 def _choose(name: str | None) -> None:

@@ -68,7 +68,7 @@ def run(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="A folder to save inputs and results in.")] = None,
     product: shared.Product = None,
     engine: shared.Engine = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random data.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random data.")] = 0,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Processes that share the rows of a table.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a run into the same folder stopped.")] = False,
     dump_on_fail: Annotated[
@@ -97,6 +97,7 @@ def run(
         _refuse_strangers("an operator on files", {"--seed": arg and seed})
         op = ops.find(what)
         values = _from_files(op, arg) if arg else _example(op, seed)
+        _make_folder(out)
         _run_operator(op, values, check, out)
 
 
@@ -104,6 +105,14 @@ def _refuse_strangers(what: str, options: dict[str, Any]) -> None:
     for name, value in options.items():
         if value:
             raise invalid(f"{name} has no meaning for {what}.")
+
+
+def _make_folder(out: Path | None) -> None:
+    try:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise invalid(f"results cannot be written to {out}: {error}.") from None
 
 
 def _run_table(path: Path, options: Options) -> int:
@@ -124,6 +133,8 @@ def _run_table(path: Path, options: Options) -> int:
     shown = results if total <= _MANY else [r for r in results if r.failed]
     if shown:
         _print_results(shown)
+    if failure and not results:  # nothing ran, and nothing was written
+        return exit_codes.of(failure.code)
     return exit_codes.worst([_summary(path, results, options), exit_codes.of(failure.code if failure else 0)])
 
 
@@ -192,7 +203,6 @@ def _run_operator(op: Op, values: dict[str, Any], check: bool, out: Path | None)
             kernel = Text(f" (kernel {executor.kernel})", f"（内核{executor.kernel}）").say()
             say(f"{arg.name}: {spec.dtype} {list(spec.shape)}{kernel}")
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
         save_case(out / f"{op.python}.npz", op, binding.plan.call, arrays, given)
         say(f"{Text('saved ', '已保存').say()}{out / (op.python + '.npz')}")
     else:

@@ -9,6 +9,7 @@ import codecs
 import io
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO, TypeVar
@@ -30,7 +31,8 @@ log = logging.getLogger("aclnn")
 console = Console()
 errors = Console(stderr=True)
 
-_PLAIN = {"≥": ">=", "≤": "<=", "×": "x", "√": "yes", "…": "...", "·": "-", "−": "-", "–": "-", "’": "'"}
+_PLAIN = {"≥": ">=", "≤": "<=", "×": "x", "√": "yes", "…": "...", "·": "-", "−": "-", "–": "-", "’": "'", "Σ": "sum"}
+_ROOT, _TIMES = re.compile(r"√(\w+)"), re.compile(r"(?<=\S)·(?=\S)")  # in a formula, where a lone √ is a tick
 
 
 def prepare() -> None:
@@ -57,6 +59,15 @@ def _shown_otherwise(error: UnicodeError) -> tuple[str | bytes, int]:
         raise error
     letters = error.object[error.start : error.end]
     return "".join(_PLAIN.get(one) or one.encode("ascii", "backslashreplace").decode() for one in letters), error.end
+
+
+def _showable(text: str, encoding: str) -> str:
+    """Formulas in letters that the terminal has; the other letters are looked at one by one when they are encoded."""
+    try:
+        "√Σ·".encode(encoding)
+    except UnicodeEncodeError:
+        return _TIMES.sub("*", _ROOT.sub(r"sqrt(\1)", text))
+    return text
 
 
 def say(text: str, end: str = "\n") -> None:
@@ -108,7 +119,7 @@ def show(lines: Iterable[Text]) -> None:
 
 def _print(text: str, stream: TextIO | None) -> None:
     try:
-        print(text, end="", file=stream)
+        print(_showable(text, getattr(stream, "encoding", None) or "utf-8"), end="", file=stream)
     except BrokenPipeError:  # `aclnn … | head`: nobody reads on, but the exit code is still wanted
         _silence(stream)
 
