@@ -101,10 +101,30 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--dtypes", default="", help="dtypes, separated by commas")
     given = parser.parse_args([*(QUICK if "--quick" in arguments else ()), *arguments])
     given.isa = given.isa.split(",") if given.isa else ["avx2", "native"] if machine.level() == "avx512" else ["native"]
-    for kind, asked, known in (("benchmark of", given.benchmarks, BENCHMARKS), ("limit", given.isa, LIMITS)):
-        if unknown := set(asked) - set(known):
-            parser.error(f"there is no {kind} {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
+    if unknown := _unknown(given):
+        parser.error(unknown)
     return given
+
+
+def _unknown(given: argparse.Namespace) -> str:
+    """What was asked for and is not there, in a sentence."""
+    shapes = [
+        n
+        for b in set(given.benchmarks or BENCHMARKS) & set(BENCHMARKS)
+        for growth in (False, True)
+        for n in shapes_of(b, growth)
+    ]
+    for kind, asked, known in (
+        ("benchmark of", given.benchmarks, BENCHMARKS),
+        ("limit", given.isa, LIMITS),
+        ("column", given.columns.split(","), (*COLUMNS, "once")),
+        ("shape", [n for n in given.only.split(",") if n], shapes),
+        ("dtype", [n for n in given.dtypes.split(",") if n], ("float32", "float16", "bfloat16")),
+    ):
+        if unknown := set(asked) - set(known):
+            choices = ", ".join(dict.fromkeys(known))
+            return f"there is no {kind} {', '.join(sorted(unknown))}; choose from {choices}"
+    return ""
 
 
 def planned(given: argparse.Namespace) -> Iterator[Process]:

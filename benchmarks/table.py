@@ -190,7 +190,7 @@ def slowdown(row: Row) -> str:
 
 def short(ratio: float) -> str:
     """Two digits at least."""
-    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
+    return f"{ratio:.2f}" if ratio >= 0.0995 else f"{ratio:.2g}"
 
 
 def duration(seconds: float) -> str:

@@ -90,6 +90,17 @@ def test_a_name_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     assert "there is no benchmark of gelu; choose from elu" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("option", "kind"), [("--isa", "limit"), ("--columns", "column"), ("--only", "shape"), ("--dtypes", "dtype")]
+)
+def test_what_is_not_there_is_refused_before_anything_is_measured(
+    option: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run.main(["elu", option, "nosuch"])
+    assert f"there is no {kind} nosuch; choose from " in capsys.readouterr().err
+
+
 def test_further_providers_have_processes_of_their_own() -> None:
     given = run.parsed([])
     turns = [command[-1] for command in run.commands("elu", "given", given)]

@@ -75,7 +75,7 @@ def test_the_command_installs_says_where_and_removes(tmp_path: Path) -> None:
     mine.write_text("mine")
     ended = CliRunner().invoke(app, ["--uninstall", str(target)], catch_exceptions=False)
     assert ended.exit_code == 0, ended.output
-    assert "1 files of others stay" in ended.output
+    assert "files of others stay (1)" in ended.output
     assert [p for p in target.rglob("*") if p.is_file()] == [mine]
     shutil.rmtree(target)
 

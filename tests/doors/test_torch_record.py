@@ -88,3 +88,21 @@ def test_attributes_of_a_model() -> None:
     assert said["front"]["stride"] == [2]
     assert said["rnn"] == {"batch_first": True, "dropout": 0.0}
     assert said["act"] == {"alpha": 0.7, "inplace": False}
+
+
+def test_what_is_no_model_or_no_folder_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    for wrong in (None, 3, [nn.ELU()]):
+        with pytest.raises(aclnn.AclnnError, match=r"it must be a torch\.nn\.Module"):
+            aclnn.torch.swap(wrong)
+        with (
+            pytest.raises(aclnn.AclnnError, match=r"it must be a torch\.nn\.Module"),
+            aclnn.torch.record(wrong, tmp_path / "new"),
+        ):
+            pass
+    assert not (tmp_path / "new").exists()
+    with (
+        pytest.raises(aclnn.AclnnError, match="nothing can be recorded in"),
+        aclnn.torch.record(nn.ELU(), tmp_path / "taken"),
+    ):
+        pass

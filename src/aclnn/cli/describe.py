@@ -48,7 +48,8 @@ def describe(
 ) -> None:
     """Says what an operator does: prototype, arguments, every rule with its return code."""
     found = ops.find(op)
-    tell(f"{found.name}  ·  aclnn.{found.python}\n{Text(found.en, found.zh).say()}\n\n{_PROTOTYPE.say()}\n")
+    tell("  ·  ".join((found.name, f"aclnn.{found.python}")))
+    tell(f"{Text(found.en, found.zh).say()}\n\n{_PROTOTYPE.say()}\n")
     say(tables.prototype(found) + "\n")
     print_table(tables.arguments(found, current()), _ARGUMENTS.say())
     say("")

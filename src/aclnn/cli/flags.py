@@ -59,7 +59,7 @@ def _install(built: Path, target: Path) -> Path:
 
 def _uninstall(target: Path) -> None:
     left = install.uninstall(target)
-    others = f"; {len(left)} files of others stay, {left[0]} the first" if left else ""
+    others = f"; files of others stay ({len(left)}), {left[0]} the first" if left else ""
     complain(f"aclnn: removed from {target}{others}.")
 
 

@@ -17,6 +17,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from aclnn.base.status import invalid, reason
+from aclnn.torch.swap import checked
+
 KINDS = (
     *("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
     *("ELU", "SELU", "CELU", "LSTM", "LSTMCell"),
@@ -39,7 +42,7 @@ def attributes(model: nn.Module) -> dict[str, dict[str, Any]]:
 
 
 def _ours(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    for name, module in model.named_modules():
+    for name, module in checked(model).named_modules():
         if type(module).__name__ in KINDS:
             yield name or "root", module
 
@@ -51,8 +54,8 @@ def record(model: nn.Module, folder: str | Path) -> Iterator[Path]:
     with aclnn.torch.record(model, "step"):
         model(x).backward()
     """
-    recorder = _Recorder(Path(folder))
-    hooks = [hook for name, module in _ours(model) for hook in recorder.watch(name, module)]
+    watched, recorder = list(_ours(model)), _Recorder(Path(folder))
+    hooks = [hook for name, module in watched for hook in recorder.watch(name, module)]
     try:
         yield recorder.folder
     finally:
@@ -80,7 +83,10 @@ class _Recorder:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        (folder / "dump_tensor_data").mkdir(parents=True, exist_ok=True)
+        try:
+            (folder / "dump_tensor_data").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise invalid(f"nothing can be recorded in {folder}: {reason(error)}.", "folder") from error
         self.entries: dict[str, Any] = {}
         self.stacks: dict[str, list[str]] = {}
         self.counts: dict[str, int] = {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import nn
 
+from aclnn.base.status import invalid
+from aclnn.base.tensor import kind_of
 from aclnn.torch import modules
 
 COUNTERPARTS: dict[type[nn.Module], type[nn.Module]] = {
@@ -40,6 +42,13 @@ class Report(NamedTuple):
         return "\n".join([head, *replaced, *left])
 
 
+def checked(model: Any) -> nn.Module:
+    """A model that is one."""
+    if not isinstance(model, nn.Module):
+        raise invalid(f"model is {kind_of(model)}; it must be a torch.nn.Module.", "model")
+    return model
+
+
 def swap(model: nn.Module) -> Report:
     """Replaces the modules of a model by ours, in place, and says what it did and what it left alone and why.
 
@@ -47,7 +56,7 @@ def swap(model: nn.Module) -> Report:
     model calls (`torch.nn.functional.elu`) are no modules and stay PyTorch's. To go back: `swap_back(model)`.
     """
     replaced, left = [], []
-    for name, module in model.named_modules():
+    for name, module in checked(model).named_modules():
         kind, reason = type(module), _reason_against(module)
         if not reason:
             module.__class__ = COUNTERPARTS[kind]
@@ -60,7 +69,7 @@ def swap(model: nn.Module) -> Report:
 def swap_back(model: nn.Module) -> None:
     """Gives a model PyTorch's own classes again."""
     originals = {ours: theirs for theirs, ours in COUNTERPARTS.items()}
-    for module in model.modules():
+    for module in checked(model).modules():
         module.__class__ = originals.get(type(module), type(module))
 
 
