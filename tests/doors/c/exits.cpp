@@ -239,7 +239,12 @@ int fork_while_others_wait() {
 
 // The engine is being started by another thread.
 int fork_while_starting() {
-  std::thread starter(compute);
+  std::atomic<bool> begun{false};
+  std::thread starter([&] {
+    begun = true;
+    compute();
+  });
+  while (!begun) std::this_thread::yield();  // on a busy machine it may come late
   for (int i = 0; i < 10; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     const pid_t child = fork();
