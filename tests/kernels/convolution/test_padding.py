@@ -1,7 +1,8 @@
-"""Products with padding are left out where whole rows are padding: which ones, and that no bit depends on it."""
+"""Multiplications with padding are left out: which ones, and that no bit depends on it."""
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -13,9 +14,11 @@ import aclnn
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.taps import Window
 from aclnn.base.tensor import dense
-from aclnn.kernels.convolution.boxes import Axis, Taps, as_five, in_order, outermost
+from aclnn.kernels.convolution.boxes import Axis, Pass, Taps, as_five, outermost
+from aclnn.kernels.convolution.padding import Order, in_order, order_of
 from aclnn.kernels.convolution.tiles import Shape
 from aclnn.kernels.matmul.tiles import CHAINS, even_chain
+from aclnn.kernels.native.abi import MOST_KINDS
 
 pytest.importorskip("numba")
 
@@ -27,14 +30,13 @@ def meets(axis: Axis, picture: int) -> list[list[bool]]:
 
 
 @given(st.integers(1, 5), st.integers(1, 3), st.integers(0, 6), st.integers(1, 4), st.integers(1, 12), st.booleans())
-def test_spans_and_limits(kernel: int, stride: int, before: int, dilation: int, wide: int, onto_wide: bool) -> None:
+def test_meets_and_limits(kernel: int, stride: int, before: int, dilation: int, wide: int, onto_wide: bool) -> None:
     narrow = max(1, (wide + 2 * before - dilation * (kernel - 1) - 1) // stride + 1)
     taps = Taps(kernel, stride, before, dilation, wide, narrow)
     picture = narrow if onto_wide else wide
     for axis in taps.onto_wide() if onto_wide else taps.onto_narrow():
         met = np.array(meets(axis, picture)).reshape(axis.size, len(axis.shifts))
-        for shifts, (first, end) in zip(met, axis.spans(picture), strict=True):
-            assert list(np.flatnonzero(shifts)) == list(range(first, end))
+        assert np.array_equal(axis.meets(picture), met)
         for positions, (first, end) in zip(met.T, axis.limits(picture), strict=True):
             assert list(np.flatnonzero(positions)) == list(range(first, end))
 
@@ -62,11 +64,34 @@ def test_one_plane_that_meets_two_is_cut_by_planes() -> None:
     assert outermost(over, as_five(wide).sizes) != 2
 
 
-def test_sums_go_from_row_to_row() -> None:
-    shape, along = passes(7, 1)
+def order(size: int, channels: int, padding: int = 1) -> tuple[Pass, Order]:
+    shape, _ = passes(size, padding)
     (over,) = shape.passes(onto_wide=False)
-    taps = in_order(np.arange(2 * 9).reshape(2, 9), over, along).ravel() % 9
-    assert (taps // 3).tolist() == sorted(taps // 3)
+    return over, order_of(over, as_five(shape.wide).sizes, channels)
+
+
+def test_axes_are_left_out_where_it_pays() -> None:
+    assert order(7, 512)[1].axes == (1, 2)
+    assert order(7, 512, padding=0)[1].axes == ()
+    assert order(28, 128)[1].axes == (1,)  # with columns too, chains of 64 terms would end more often than that saves
+    assert order(300, 512)[1].axes == ()
+
+
+def test_sums_go_from_tap_to_tap() -> None:
+    over, of_sums = order(7, 512)
+    taps = in_order(np.arange(2 * 9).reshape(2, 9), over, of_sums.axes).ravel() % 9
+    assert taps.tolist() == sorted(taps)
+
+
+def test_a_kind_has_the_mask_of_its_positions() -> None:
+    over, of_sums = order(7, 512)
+    sizes = (1, 7, 7)
+    table = of_sums.kinds(over, sizes)
+    z, y, x = np.split(table[MOST_KINDS:], np.cumsum([axis.size for axis in over.axes])[:2])
+    rows, columns = (over.axes[d].meets(sizes[d]) for d in (1, 2))
+    for i, j in itertools.product(range(7), range(7)):
+        met = np.outer(rows[i], columns[j]).ravel()
+        assert table[z[0] + y[i] + x[j]] == sum(1 << int(bit) for bit in np.flatnonzero(met))
 
 
 @pytest.mark.parametrize("length", [1, 100, 392, 1152, 1568, 2304, 4096, 6272, 100_000])
@@ -78,11 +103,32 @@ def test_chains_are_even_and_short(length: int, block: int) -> None:
     assert -(-block // most) <= -(-block // longest)
 
 
-def test_underflow_next_to_padding_has_the_same_bits_for_any_threads() -> None:
+@pytest.mark.parametrize("channels", [32, 256])
+def test_underflow_next_to_padding_has_the_same_bits_for_any_threads(channels: int) -> None:
     """−0 plus the 0 of padding would be +0, and −0 where that is left out."""
-    x, w = np.full((3, 32, 14, 14), 1e-30, np.float32), np.full((40, 32, 3, 3), -1e-30, np.float32)
+    x, w = np.full((3, channels, 14, 14), 1e-30, np.float32), np.full((40, channels, 3, 3), -1e-30, np.float32)
     made = []
     for threads in (1, 2, 3, 7):
         with aclnn.threads(threads):
             made.append(aclnn.convolution(x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1).tobytes())
     assert set(made) == {np.zeros((3, 40, 14, 14), np.float32).tobytes()}
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("shape", [(5, 130, 7, 7), (2, 200, 3, 14), (3, 256, 1, 1), (1, 128, 4, 5, 6)])
+def test_nothing_but_padding_is_left_out(shape: tuple[int, ...], transposed: bool) -> None:
+    """Any number of threads gives the same bits; and of whole numbers, all sums are exact."""
+    draw, ones = np.random.default_rng(7), [1] * (len(shape) - 2)
+    taps = (shape[1], 48, *[3] * len(ones)) if transposed else (48, shape[1], *[3] * len(ones))
+    x, w = draw.standard_normal(shape, np.float32), draw.standard_normal(taps, np.float32)
+    made = set()
+    for threads in (1, 2, 3, 7):
+        with aclnn.threads(threads):
+            made.add(aclnn.convolution(x, w, None, ones, ones, ones, transposed, [0] * len(ones), 1).tobytes())
+    assert len(made) == 1
+    x, w = np.rint(3 * x), np.rint(3 * w)
+    of_engines = [
+        aclnn.convolution(x, w, None, ones, ones, ones, transposed, [0] * len(ones), 1, engine=engine)
+        for engine in ("fast", "numpy")
+    ]
+    assert np.array_equal(*of_engines)

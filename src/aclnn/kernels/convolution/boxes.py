@@ -47,10 +47,10 @@ class Axis(NamedTuple):
     def reach(self) -> int:
         return max(self.shifts, default=0)
 
-    def spans(self, picture: int) -> Array:
-        """For every position, the first and the end of the shifts that meet a picture of this size."""
-        begins = np.arange(self.size) * self.stride - self.before
-        return np.stack([np.searchsorted(self.shifts, -begins), np.searchsorted(self.shifts, picture - begins)], 1)
+    def meets(self, picture: int) -> Array:
+        """For every position and shift, whether there is something of a picture of this size."""
+        places = np.add.outer(np.arange(self.size) * self.stride - self.before, np.array(self.shifts, np.int64))
+        return (places >= 0) & (places < picture)
 
     def limits(self, picture: int) -> list[tuple[int, int]]:
         """For every shift, the first and the end of the positions that meet a picture of this size."""
@@ -189,13 +189,6 @@ def outermost(over: Pass, sizes: Triple) -> int:
         return 0
     met = sum(end - first for first, end in axis.limits(picture))
     return along if met <= (1 - WORTH_LEAVING_OUT) * axis.size * len(axis.shifts) else 0
-
-
-def in_order(of_channels: Array, over: Pass, along: int) -> Array:
-    """What is given for (channel, tap) in the order of sums: the shifts along an axis come first, if there is one."""
-    count = len(over.axes[along - 1].shifts) if along else 1
-    ordered: Array = of_channels.reshape(len(of_channels), count, -1).swapaxes(0, 1)
-    return ordered
 
 
 class Laid(NamedTuple):

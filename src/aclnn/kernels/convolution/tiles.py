@@ -21,17 +21,15 @@ from aclnn.kernels.convolution.boxes import (
     Laid,
     Pass,
     Taps,
-    Triple,
     as_five,
     box_of,
-    in_order,
     lay_out,
-    outermost,
     passes,
 )
-from aclnn.kernels.matmul.tiles import columns, even_chain, packed_columns, panels_of, put_of
+from aclnn.kernels.convolution.padding import Order, in_order, order_of
+from aclnn.kernels.matmul.tiles import columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
-from aclnn.kernels.native.abi import DATA_TABLE, MOVES, NEAR, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
+from aclnn.kernels.native.abi import DATA_TABLE, MOVES, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room
@@ -116,22 +114,6 @@ def zeros(out: TensorSpec, name: str, room: Room) -> list[Launch]:
     return DataPlan(shape, False, (None, None, name, None), room).launches
 
 
-class Order(NamedTuple):
-    """In which order the sum of a pass is made, and how it is cut."""
-
-    along: int  # the axis whose shifts come first, 0 if channels do
-    blocks: int  # of the sum, at most
-    spans: Array  # the first and the end of the blocks that each position along this axis takes
-
-    @classmethod
-    def of(cls, over: Pass, sizes: Triple, channels: int) -> Order:
-        along = outermost(over, sizes)
-        axis = over.axes[along - 1]
-        shifts = len(axis.shifts) if along else 1
-        per_shift = -(-channels * len(over.shifts) // shifts // NEAR)
-        return cls(along, shifts * per_shift, per_shift * axis.spans(sizes[along - 1]) if along else np.zeros(0))
-
-
 class DataPlan:
     """A result made from a picture and the weight: all its passes.
 
@@ -144,11 +126,8 @@ class DataPlan:
         onto_wide: bool,
         names: tuple[str | None, str | None, str, str | None],
         room: Room,
-        adds: bool = False,
     ):
-        """The names are those of the picture, the weight, the result and perhaps the bias. A result of float32 can be
-        added to what is there."""
-        self._adds = adds
+        """The names are those of the picture, the weight, the result and perhaps the bias."""
         self._shape, self._onto_wide, self._names, self._room = shape, onto_wide, names, room
         source, out = (shape.narrow, shape.wide) if onto_wide else (shape.wide, shape.narrow)
         self._source, self._out = source, out
@@ -158,7 +137,7 @@ class DataPlan:
         self.packing: list[Launch] = []
         self.launches: list[Launch] = []
         overs = cheapest_passes(shape, onto_wide, self._outputs)
-        orders = [Order.of(over, as_five(source).sizes, self._inputs) for over in overs]
+        orders = [order_of(over, as_five(source).sizes, self._inputs) for over in overs]
         packed = list(map(self._pack_weight, overs, orders))  # all of it before a pass runs
         for of_a_pass in zip(overs, orders, packed, strict=True):
             self._add_pass(*of_a_pass)
@@ -169,7 +148,7 @@ class DataPlan:
         narrow_stride, wide_stride = weight.strides[:2]
         of_outputs, of_inputs = (wide_stride, narrow_stride) if self._onto_wide else (narrow_stride, wide_stride)
         channels = np.arange(self._inputs)[:, None] * of_inputs
-        places = np.stack([in_order(channels + taps, over, order.along).ravel() for taps in tap_places(weight, over)])
+        places = np.stack([in_order(channels + taps, over, order.axes).ravel() for taps in tap_places(weight, over)])
         columns, terms = over.block * self._outputs, places.shape[1]
         if over.block == 1:
             rows = np.argsort(places[0])
@@ -226,14 +205,14 @@ class DataPlan:
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
         put, joins = self._room.numbers.put, over.block > 1
-        summed = even_chain(self._inputs * over.most_taps, -(-terms // order.blocks) if order.blocks else 1)
-        table = [lots, per_lot, laid.room, places, columns_made, terms, splits, summed]
-        table += [*put_of(self._out.dtype, joins), order.blocks, int(adds_bias), int(self._adds), together]
+        regroups = int(2 in order.axes or (len(order.axes) > 0 and box[0] > 1))  # else neighbours are of one kind
+        kinds_of = put(order.kinds(over, as_five(self._source).sizes)) if order.axes else 0
+        table = [lots, per_lot, laid.room, places, columns_made, terms, splits, order.chain]
+        table += [*put_of(self._out.dtype, joins), order.blocks, order.per_shift, order.together, regroups, kinds_of]
         column_places = put(self._column_places(over)) if joins else 0
-        table += [int(packs), self._outputs, column_places, int(joins), order.along, put(order.spans.ravel())]
-        table += out_strides
+        table += [int(adds_bias), together, int(packs), self._outputs, column_places, int(joins), *out_strides]
         assert len(table) == DATA_TABLE
-        rows = in_order(laid.rows, over, order.along).ravel()
+        rows = in_order(laid.rows, over, order.axes).ravel()
         rows = np.concatenate([rows, *_packed_places(together, terms)]) if packs else rows
         tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(rows), put(table)
         operands = (self._names[0], self._names[2], packed, self._names[3], scratch, FOUND if joins else None)

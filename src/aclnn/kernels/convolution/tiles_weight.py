@@ -9,7 +9,8 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
-from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, box_of, in_order, lay_out, outermost
+from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, box_of, lay_out, outermost
+from aclnn.kernels.convolution.padding import in_order
 from aclnn.kernels.convolution.tiles import (
     LEAST_POSITIONS,
     MOST_POSITIONS,
@@ -105,7 +106,7 @@ class WeightPlan:
 
     def _in_order(self, rows: Array, channels_last: bool) -> Array:
         """(channel, tap), or (tap, channel) so that neighbours are rows of one tile."""
-        ordered = in_order(rows, self._over, self._along)
+        ordered = in_order(rows, self._over, (self._along - 1,) if self._along else ())
         return (ordered.swapaxes(1, 2) if channels_last else ordered).ravel()
 
     def _limits(self, terms: int) -> Array:

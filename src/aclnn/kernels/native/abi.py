@@ -86,6 +86,7 @@ NEAR = 400  # the same of convolutions
 WHOLE, BOX, BOXES, GROUPS, BOX_TABLE = 0, 4, 8, 12, 13
 
 POSITIONS_TOGETHER = 288  # whose sums convolve.data keeps near, a multiple of ROWS and of the lanes of a vector
+MOST_KINDS = 64  # of positions, by what they meet
 MOST_PARTS = 16  # of the sums of convolve_weights
 
 # The table of convolve.data, by position.
@@ -100,19 +101,20 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     CHAIN_LENGTH,
     PUT,  # the entry of indirect.put for the elements of the result, and the bytes of one
     PUT_SIZE,
-    DEPTHS,  # into how many blocks the sum is cut
+    BLOCKS,  # into how many the sum is cut, and how many have one bit of a mask
+    PER_BIT,
+    BLOCKS_TOGETHER,  # neighbours that are added up before the result takes them
+    REGROUPS,  # whether positions of one kind are made tiles of
+    KINDS_OF,  # address of the kinds of positions, and of their masks; 0 if nothing is left out
     ADDS_BIAS,
-    ADDS,  # whether the result, float32, is added to what is there
     TOGETHER,  # positions whose sums are made before those of others
     PACKS,  # whether their elements of the picture are packed first; the list of rows then ends with how they lie
     OUT_CHANNELS,  # of a group's result
     COLUMN_PLACES,  # address of where columns lie behind the first; 0 if they are channels
     WATCHES,  # whether it matters that an element of the result is not finite
-    ALONG,  # by which axis positions come in order, before the batch: 1 or 2; 0 if the batch comes first
-    SPAN_OF,  # address of the first and the end of the blocks that positions along this axis take
     OUT_STRIDES,  # of the result in memory: batch, channel, then by axis
     DATA_TABLE,
-) = (*range(21), 25)
+) = (*range(22), 26)
 
 # The table of convolve_weights, by position; the first ten are those above.
 (
@@ -122,7 +124,7 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     TILES_TOGETHER,  # with which they are multiplied, panel by panel
     PACKS_TILES,  # whether these are packed too; the list of rows then ends with how they lie
     IS_WATCHED,  # whether it matters that an element of the result is not finite
-    OUTERMOST,  # by which axis positions come in order, as ALONG
+    OUTERMOST,  # by which axis positions come in order, before the batch: 1 or 2; 0 if the batch comes first
     LIMITS_OF,  # address of the first and the end of the positions along this axis that tiles meet
     WEIGHT_TABLE,
 ) = range(10, 19)

@@ -12,36 +12,39 @@ from typing import Any
 import numpy as np
 
 from aclnn.kernels.native.abi import (
-    ADDS,
     ADDS_BIAS,
-    ALONG,
+    BLOCKS,
+    BLOCKS_TOGETHER,
     BOXES,
     CHAIN_LENGTH,
     COLUMN_PLACES,
-    DEPTHS,
     GROUPS,
+    KINDS_OF,
     LOTS,
+    MOST_KINDS,
     MOVES,
     NO_PLACE,
     OUT_CHANNELS,
     OUT_STRIDES,
     OUTPUTS,
     PACKS,
+    PER_BIT,
     PER_LOT,
     PLACES,
     POSITIONS_TOGETHER,
     PUT,
     PUT_SIZE,
+    REGROUPS,
     ROOM,
     ROWS,
-    SPAN_OF,
     SPLITS,
     TERMS,
     TOGETHER,
     WATCHES,
+    WHOLE,
 )
 from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
-from aclnn.kernels.source.calls import floats_at, pointer, shifted
+from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.elements import floats, read
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import (
@@ -50,7 +53,7 @@ from aclnn.kernels.source.indirect import (
     multiply,
     pack_rows,
     pack_tiles,
-    put_rows,
+    put_listed,
     turn,
     whole_vectors,
     words,
@@ -60,6 +63,8 @@ from aclnn.kernels.source.vectors import move
 
 WORTH_TURNING = 3  # terms side by side
 SQUARE = LANES * LANES
+TILES, FILLED = POSITIONS_TOGETHER // ROWS, POSITIONS_TOGETHER + ROWS  # of positions that are made together
+ALL = -1  # a mask
 
 
 @inner
@@ -171,18 +176,18 @@ def data(
         room = shifted(scratch, lot * table[PER_LOT])
         lists = shifted(room, table[ROOM])
         places, out_places = as_words(lists), as_words(shifted(lists, table[PLACES]))
-        spans, work = as_words(shifted(lists, 2 * table[PLACES])), shifted(lists, 3 * table[PLACES])
+        kinds, work = as_words(shifted(lists, 2 * table[PLACES])), shifted(lists, 3 * table[PLACES])
         for item in range(items * lot // table[LOTS], items * (lot + 1) // table[LOTS]):
             group, split = item // splits // count, item % splits
             positions = find_box(item // splits % count, boxes, box)
-            find_places(box, table[ALONG], picture, MOVES, places)
-            find_places(box, table[ALONG], table, OUT_STRIDES, out_places)
-            find_spans(box, positions, table, spans)
+            find_places(box, 0, picture, MOVES, places)
+            find_places(box, 0, table, OUT_STRIDES, out_places)
+            find_kinds(box, boxes, table, kinds)
             x = brought(source, picture, group, box, room)
             to = out + table[PUT_SIZE] * start_of(box, group, table[OUT_CHANNELS], table, OUT_STRIDES)
             weight, added = shifted(packed, group * per_group), shifted(bias, group * table[OUT_CHANNELS])
             for first in range(0, positions, table[TOGETHER]):
-                here = shifted(places, first), shifted(spans, first // ROWS * 2), shifted(out_places, first)
+                here = shifted(places, first), shifted(kinds, first), shifted(out_places, first)
                 together = min(table[TOGETHER], positions - first)
                 if make_panels(x, here, together, rows, weight, added, to, split, work, table):
                     found[0] = 1
@@ -192,11 +197,16 @@ def data(
 def make_panels(
     x: Any, here: Any, together: int, rows: Any, weight: Any, bias: Any, to: int, split: int, work: Any, table: Any
 ) -> bool:
-    """A split of the panels of a box's result at some positions: `here` says where these lie in the picture, which
-    blocks of the sum they take, and where they lie in the result. Says whether
-    an element is not finite and that is asked."""
-    bases, spans, out_places = here
-    near, offsets, strange = x, rows, False
+    """A split of the panels of a box's result at some positions: `here` says where these lie in the picture, of
+    which kind they are, and where they lie in the result. Says whether an element is not finite and that is asked."""
+    grouped, alike, row_of, masks = words(FILLED), words(POSITIONS_TOGETHER), words(POSITIONS_TOGETHER), words(TILES)
+    bases, kinds, out_places = here
+    near, offsets, strange, listed = x, rows, False, 0
+    if table[REGROUPS]:
+        group_positions(bases, kinds, together, grouped, alike, row_of)
+        bases, kinds, listed = grouped, alike, address_of(row_of)
+    if table[KINDS_OF]:
+        find_masks(kinds, together, pointer(table[KINDS_OF]), masks)
     outputs = table[OUTPUTS]
     panels = -(-outputs // COLUMNS)
     if table[PACKS]:
@@ -205,49 +215,93 @@ def make_panels(
         bases = shifted(offsets, table[TERMS])
     for panel in range(panels * split // table[SPLITS], panels * (split + 1) // table[SPLITS]):
         channel = panel * COLUMNS
-        sum_up(near, bases, together, offsets, weight, channel, work, spans, table)
+        sum_up(near, bases, together, offsets, weight, channel, work, masks, table)
         if table[ADDS_BIAS]:
             add_bias(work, together, bias, channel, table)
         if table[WATCHES] and is_strange(work, together * width_of(outputs - channel)):
             strange = True
-        if table[ADDS]:
-            add_present(work, together, to, out_places, channel, table)
-        put_panel(work, together, to, out_places, channel, table)
+        put_panel(work, together, to, out_places, channel, listed, table)
     return strange
 
 
 @inner
-def find_spans(box: Any, positions: int, table: Any, spans: Any) -> None:
-    """Writes the first and the end of the blocks of a sum that each tile takes: in the others, all its positions meet
-    nothing but padding. A tile that meets nothing takes all of them, and so becomes 0."""
-    along, span_of = table[ALONG], pointer(table[SPAN_OF])
-    per_place = positions // box[4 + along]
-    for i in range(0, positions, ROWS):
-        first, end = 0, table[DEPTHS]
-        if along:
-            here, last = i // per_place, min(i + ROWS - 1, positions - 1) // per_place
-            first, end = span_of[2 * (box[along] + last)], span_of[2 * (box[along] + here) + 1]
-        spans[i // ROWS * 2], spans[i // ROWS * 2 + 1] = (first, end) if first < end else (0, table[DEPTHS])
+def find_kinds(box: Any, boxes: Any, table: Any, kinds: Any) -> None:
+    """Writes of which kind every position of a box is, if anything is left out."""
+    if table[KINDS_OF] == 0:
+        return
+    of_planes = shifted(pointer(table[KINDS_OF]), MOST_KINDS)
+    of_rows = shifted(of_planes, boxes[WHOLE + 1])
+    of_columns, i = shifted(of_rows, boxes[WHOLE + 2]), 0
+    for _ in range(box[4]):
+        for z in range(box[5]):
+            for y in range(box[6]):
+                for x in range(box[7]):
+                    kinds[i + x] = of_planes[box[1] + z] + of_rows[box[2] + y] + of_columns[box[3] + x]
+                i += box[7]
+
+
+@inner
+def find_masks(kinds: Any, count: int, mask_of: Any, masks: Any) -> None:
+    """Writes the mask of each tile: what any of its positions meets. One that meets nothing takes all, which are 0."""
+    for i in range(0, count, ROWS):
+        mask = 0
+        for row in range(i, min(i + ROWS, count)):
+            mask |= mask_of[kinds[row]]
+        masks[i // ROWS] = mask if mask else ALL
+
+
+@inner
+def group_positions(places: Any, kinds: Any, count: int, grouped: Any, alike: Any, row_of: Any) -> None:
+    """Makes tiles of positions of one kind, as many as these fill; what is left of each kind comes behind them. Writes
+    where they lie then, with those that fill a tile, of which kind they are, and which of them each one has become."""
+    left, tiled, behind = words(MOST_KINDS), words(MOST_KINDS), words(MOST_KINDS)
+    for k in range(MOST_KINDS):
+        left[k] = 0
+    for i in range(count):
+        left[kinds[i]] += 1
+    in_tiles, rest = 0, 0
+    for k in range(MOST_KINDS):
+        tiled[k], behind[k] = in_tiles, rest
+        in_tiles, rest = in_tiles + left[k] // ROWS * ROWS, rest + left[k] % ROWS
+    for i in range(count):
+        k = kinds[i]
+        if left[k] % ROWS:
+            row = in_tiles + behind[k]
+            behind[k], left[k] = behind[k] + 1, left[k] - 1
+        else:
+            row = tiled[k]
+            tiled[k] += 1
+        row_of[i], grouped[row], alike[row] = row, places[i], k
+    for more in range(ROWS):
+        grouped[count + more] = grouped[count - 1]
 
 
 @inner
 def sum_up(
-    x: Any, places: Any, count: int, rows: Any, weight: Any, channel: int, sums: Any, spans: Any, table: Any
+    x: Any, places: Any, count: int, rows: Any, weight: Any, channel: int, sums: Any, masks: Any, table: Any
 ) -> None:
     """The sums of a panel of channels at some positions."""
-    terms, depths = table[TERMS], table[DEPTHS]
+    terms, blocks, together = table[TERMS], table[BLOCKS], table[BLOCKS_TOGETHER]
     columns = width_of(table[OUTPUTS] - channel)
     aside = shifted(sums, POSITIONS_TOGETHER * COLUMNS)
     b = shifted(weight, channel * terms)
-    if depths == 0:
+    if blocks == 0:
         for i in range(count * columns):
             sums[i] = 0
-    for block in range(depths):
-        start, stop = terms * block // depths, terms * (block + 1) // depths
+    for block in range(0, blocks, together):
+        bit = block // table[PER_BIT]
         for i in range(0, count, ROWS):
-            c, first = shifted(sums, i * columns), spans[i // ROWS * 2]
-            if block < first or block >= spans[i // ROWS * 2 + 1]:
+            first, end, begun = block, block + together, block > 0
+            if table[KINDS_OF]:
+                mask = masks[i // ROWS]
+                while first < end and not mask >> (bit + first - block) & 1:
+                    first += 1
+                while first < end and not mask >> (bit + end - 1 - block) & 1:
+                    end -= 1
+                begun = block % table[PER_BIT] > 0 or mask & ((1 << bit) - 1) != 0
+            if first == end:
                 continue
+            start, stop = terms * first // blocks, terms * end // blocks
             multiply(
                 ROWS,
                 1,
@@ -259,8 +313,8 @@ def sum_up(
                 shifted(rows, start),
                 shifted(b, start * columns),
                 0,
-                c,
-                block > first,
+                shifted(sums, i * columns),
+                begun,
                 aside,
             )
 
@@ -286,20 +340,10 @@ def add_bias(sums: Any, count: int, bias: Any, channel: int, table: Any) -> None
 
 
 @inner
-def add_present(sums: Any, count: int, out: int, places: Any, channel: int, table: Any) -> None:
-    """What the result has already."""
-    outputs, step = table[OUTPUTS], table[OUT_STRIDES + 1]
-    columns, present = width_of(outputs - channel), floats_at(out + 4 * channel * step)
-    for i in range(count):
-        for m in range(min(columns, outputs - channel)):
-            sums[i * columns + m] += present[places[i] + m * step]
-
-
-@inner
-def put_panel(sums: Any, count: int, out: int, places: Any, channel: int, table: Any) -> None:
-    """Writes a panel of channels."""
+def put_panel(sums: Any, count: int, out: int, places: Any, channel: int, listed: int, table: Any) -> None:
+    """Writes a panel of channels, whose rows come in order, or as a list at an address has them."""
     left, step = table[OUTPUTS] - channel, table[OUT_STRIDES + 1]
     to = out + table[PUT_SIZE] * channel * step
     if table[COLUMN_PLACES]:
         to, step = out, table[COLUMN_PLACES] + 8 * channel
-    put_rows(table[PUT], sums, width_of(left), to, places, count, min(COLUMNS, left), step)
+    put_listed(table[PUT], sums, width_of(left), to, places, count, min(COLUMNS, left), step, listed)

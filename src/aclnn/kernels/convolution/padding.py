@@ -1,0 +1,91 @@
+"""Which multiplications with padding are left out, and in what order a sum goes for that.
+
+A sum over channels and taps is cut into blocks, one after the other. Where the shifts along some axes come first, a
+block has one shift along each of these, and many positions meet nothing but padding there: tiles of such positions
+leave it out. Positions that meet the same are of one kind, which has a mask: a bit for every shift.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from aclnn.base.geometry import Array
+from aclnn.kernels.convolution.boxes import WORTH_LEAVING_OUT, Pass, Triple
+from aclnn.kernels.matmul.tiles import even_chain
+from aclnn.kernels.native.abi import MOST_KINDS, NEAR
+
+MOST_SHIFTS = 62  # with a bit each
+MIXED = 0.002  # of all multiplications are made for every kind, in tiles that have others too
+CHAIN_END = 3  # terms that could be added while the sum of a chain is put away
+
+
+class Order(NamedTuple):
+    """In which order the sum of a pass is made, and how it is cut."""
+
+    axes: tuple[int, ...]  # whose shifts come first, before channels
+    shifts: int  # along these, all combinations
+    per_shift: int  # blocks of the sum for each
+    together: int  # neighbouring blocks that are added up before the result takes them
+    chain: int  # how many terms are added one by one
+
+    @property
+    def blocks(self) -> int:
+        return self.shifts * self.per_shift
+
+    def cost(self, over: Pass, sizes: Triple, channels: int) -> float:
+        """Of a position's sum, in terms."""
+        terms = channels * len(over.shifts) / max(1, self.blocks)
+        met = math.prod(float(over.axes[d].meets(sizes[d]).mean()) for d in self.axes)
+        kinds = math.prod(len(np.unique(over.axes[d].meets(sizes[d]), axis=0)) for d in self.axes)
+        mixed = 1 + MIXED * kinds
+        return mixed * met * self.blocks * (terms + CHAIN_END * math.ceil(terms / self.chain))
+
+    def kinds(self, over: Pass, sizes: Triple) -> Array:
+        """The masks of the kinds, as many as there can be; then what to add up for the kind of a position, by its place
+        along each of the three axes."""
+        bits = (1 << np.arange(self.shifts)).reshape([len(over.axes[d].shifts) for d in self.axes])
+        kinds: list[Array] = []
+        masks = np.array([-1])
+        for d, (axis, size) in enumerate(zip(over.axes, sizes, strict=True)):
+            mask_of = np.full(axis.size, -1)
+            if d in self.axes:
+                of_shifts = np.moveaxis(bits, self.axes.index(d), 0).reshape(len(axis.shifts), -1).sum(1)
+                mask_of = axis.meets(size) @ of_shifts
+            distinct, kind = np.unique(mask_of, return_inverse=True)
+            kinds = [*(len(distinct) * k for k in kinds), kind]
+            masks = np.bitwise_and.outer(masks, distinct).ravel()
+        return np.concatenate([masks, np.zeros(MOST_KINDS - masks.size, np.int64), *kinds])
+
+
+def order_of(over: Pass, sizes: Triple, channels: int) -> Order:
+    """The order in which a sum over so many channels, of a picture of these sizes, takes the least."""
+    met = [axis.meets(size) for axis, size in zip(over.axes, sizes, strict=True)]
+    worth = [d for d, m in enumerate(met) if over.block == 1 and m.size and m.mean() <= 1 - WORTH_LEAVING_OUT]
+    choices = itertools.chain.from_iterable(itertools.combinations(worth, n) for n in range(len(worth) + 1))
+    few = [axes for axes in choices if math.prod(len(np.unique(met[d], axis=0)) for d in axes) <= MOST_KINDS]
+    orders = [_order(over, channels, axes) for axes in few]
+    return min((o for o in orders if o.shifts <= MOST_SHIFTS), key=lambda order: order.cost(over, sizes, channels))
+
+
+def _order(over: Pass, channels: int, axes: tuple[int, ...]) -> Order:
+    counts = [len(over.axes[d].shifts) for d in axes]
+    shifts = math.prod(counts)
+    terms = channels * len(over.shifts) // shifts
+    per_shift = -(-terms // NEAR)
+    block = -(-terms // per_shift) if per_shift else 1
+    chain = even_chain(channels * over.most_taps, block)
+    last = counts[-1] if counts else 1
+    fits = per_shift == 1 and block % chain == 0 and last * block <= NEAR  # chains begin where blocks do
+    return Order(axes, shifts, per_shift, last if fits else 1, chain)
+
+
+def in_order(of_channels: Array, over: Pass, axes: tuple[int, ...]) -> Array:
+    """What is given for (channel, tap) in the order of sums: (shifts along some axes, channel, other shifts)."""
+    by_axis = of_channels.reshape(len(of_channels), *(len(axis.shifts) for axis in over.axes))
+    others = [1 + d for d in range(3) if d not in axes]
+    ordered: Array = by_axis.transpose([*(1 + d for d in axes), 0, *others])
+    return ordered.reshape(math.prod(by_axis.shape[1 + d] for d in axes), len(of_channels), -1)
