@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +33,21 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def alone(door: str, folder: Path | None) -> list[str]:
     """What a process with one thread says."""
     return lines(door, 1, "none", folder)
+
+
+def test_a_call_imports_nothing_of_numpy() -> None:
+    """A process that another thread forks meanwhile would wait for the import for ever."""
+    program = """
+import sys
+from tests.hostile.cold import DOORS
+for name, task in DOORS["python"](): task()
+import aclnn, numpy
+view = numpy.lib.stride_tricks.as_strided(numpy.zeros(9, numpy.float32), (3, 3), (8, 4))
+try: aclnn.elu(numpy.zeros((3, 3), numpy.float32), out=view)
+except aclnn.AclnnError: print(*sorted(name for name in sys.modules if name.startswith("numpy.ma")))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "\n"
 
 
 @pytest.mark.parametrize(("door", "middle"), QUICK)

@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from aclnn.base.geometry import Array
-from aclnn.kernels.convolution.boxes import Pass, Triple
+from aclnn.kernels.convolution.boxes import WORTH_LEAVING_OUT, Pass, Triple
 from aclnn.kernels.matmul.tiles import even_chain
 from aclnn.kernels.native.abi import MOST_KINDS, NEAR
 
 MOST_SHIFTS = 62  # with a bit each
-WORTH_LEAVING_OUT = 0.01  # of all multiplications
+LONGEST = 1024  # positions along an axis: of more, padding is little, and to look at each takes long
 MIXED = 0.002  # of all multiplications are made for every kind, in tiles that have others too
 CHAIN_END = 3  # terms that could be added while the sum of a chain is put away
 
@@ -41,7 +41,7 @@ class Order(NamedTuple):
         """Of a position's sum, in terms."""
         terms = channels * len(over.shifts) / max(1, self.blocks)
         met = math.prod(float(over.axes[d].meets(sizes[d]).mean()) for d in self.axes)
-        kinds = math.prod(len(np.unique(over.axes[d].meets(sizes[d]), axis=0)) for d in self.axes)
+        kinds = math.prod(_kinds_of(over.axes[d].meets(sizes[d])) for d in self.axes)
         mixed = 1 + MIXED * kinds
         return mixed * met * self.blocks * (terms + CHAIN_END * math.ceil(terms / self.chain))
 
@@ -56,20 +56,27 @@ class Order(NamedTuple):
             if d in self.axes:
                 of_shifts = np.moveaxis(bits, self.axes.index(d), 0).reshape(len(axis.shifts), -1).sum(1)
                 mask_of = axis.meets(size) @ of_shifts
-            distinct, kind = np.unique(mask_of, return_inverse=True)
-            kinds = [*(len(distinct) * k for k in kinds), kind]
+            distinct = sorted(set(mask_of.tolist()))
+            kinds = [*(len(distinct) * k for k in kinds), np.searchsorted(distinct, mask_of)]
             masks = np.bitwise_and.outer(masks, distinct).ravel()
         return np.concatenate([masks, np.zeros(MOST_KINDS - masks.size, np.int64), *kinds])
 
 
 def order_of(over: Pass, sizes: Triple, channels: int) -> Order:
     """The order in which a sum over so many channels, of a picture of these sizes, takes the least."""
-    met = [axis.meets(size) for axis, size in zip(over.axes, sizes, strict=True)]
-    worth = [d for d, m in enumerate(met) if over.block == 1 and m.size and m.mean() <= 1 - WORTH_LEAVING_OUT]
+    few = [d for d, axis in enumerate(over.axes) if axis.size <= LONGEST]
+    met = {d: over.axes[d].meets(sizes[d]) for d in few}
+    worth = [d for d, m in met.items() if over.block == 1 and m.size and m.mean() <= 1 - WORTH_LEAVING_OUT]
     choices = itertools.chain.from_iterable(itertools.combinations(worth, n) for n in range(len(worth) + 1))
-    few = [axes for axes in choices if math.prod(len(np.unique(met[d], axis=0)) for d in axes) <= MOST_KINDS]
-    orders = [_order(over, channels, axes) for axes in few]
+    choices = (axes for axes in choices if math.prod(_kinds_of(met[d]) for d in axes) <= MOST_KINDS)
+    orders = [_order(over, channels, axes) for axes in choices]
     return min((o for o in orders if o.shifts <= MOST_SHIFTS), key=lambda order: order.cost(over, sizes, channels))
+
+
+def _kinds_of(met: Array) -> int:
+    """How many of its positions meet something else. np.unique would import numpy.ma, half of which a process forked
+    meanwhile would have for ever."""
+    return len({row.tobytes() for row in met})
 
 
 def _order(over: Pass, channels: int, axes: tuple[int, ...]) -> Order:
