@@ -35,7 +35,7 @@ def alone(door: str, folder: Path | None) -> list[str]:
     return lines(door, 1, "none", folder)
 
 
-def test_a_call_imports_nothing_of_numpy() -> None:
+def test_no_call_imports_masked_arrays() -> None:
     """A process that another thread forks meanwhile would wait for the import for ever."""
     program = """
 import sys
@@ -44,10 +44,10 @@ for name, task in DOORS["python"](): task()
 import aclnn, numpy
 view = numpy.lib.stride_tricks.as_strided(numpy.zeros(9, numpy.float32), (3, 3), (8, 4))
 try: aclnn.elu(numpy.zeros((3, 3), numpy.float32), out=view)
-except aclnn.AclnnError: print(*sorted(name for name in sys.modules if name.startswith("numpy.ma")))
+except aclnn.AclnnError: print("numpy.ma" in sys.modules)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ended.stdout == "\n"
+    assert ended.stdout == "False\n"
 
 
 @pytest.mark.parametrize(("door", "middle"), QUICK)

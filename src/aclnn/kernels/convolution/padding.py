@@ -68,8 +68,8 @@ def order_of(over: Pass, sizes: Triple, channels: int) -> Order:
     met = {d: over.axes[d].meets(sizes[d]) for d in few}
     worth = [d for d, m in met.items() if over.block == 1 and m.size and m.mean() <= 1 - WORTH_LEAVING_OUT]
     choices = itertools.chain.from_iterable(itertools.combinations(worth, n) for n in range(len(worth) + 1))
-    choices = (axes for axes in choices if math.prod(_kinds_of(met[d]) for d in axes) <= MOST_KINDS)
-    orders = [_order(over, channels, axes) for axes in choices]
+    few_kinds = (axes for axes in choices if math.prod(_kinds_of(met[d]) for d in axes) <= MOST_KINDS)
+    orders = [_order(over, channels, axes) for axes in few_kinds]
     return min((o for o in orders if o.shifts <= MOST_SHIFTS), key=lambda order: order.cost(over, sizes, channels))
 
 
