@@ -86,14 +86,14 @@ def test_what_is_not_ours_stays_as_it_is(tmp_path: Path) -> None:
     (theirs / "version.info").write_text("theirs")
     places = {
         theirs: "not empty and not ours",
-        theirs / "version.info": "not ours",
+        theirs / "version.info": "is a file; choose a folder",
         theirs / "version.info/x": "nothing",
     }
     for place, sentence in places.items():
         with pytest.raises(aclnn.AclnnError, match=sentence):
             install.install(built(), place)
-    for place in (theirs, tmp_path / "nowhere"):
-        with pytest.raises(aclnn.AclnnError, match="was not made by"):
+    for place, sentence in ((theirs, "was not made by"), (tmp_path / "nowhere", "is not there; nothing was removed")):
+        with pytest.raises(aclnn.AclnnError, match=sentence):
             install.uninstall(place)
     assert [p.name for p in tmp_path.rglob("*")] == ["theirs", "version.info"]
 

@@ -53,6 +53,8 @@ def uninstall(target: Path) -> list[Path]:
     try:
         lines = listed(target)
     except (OSError, UnicodeDecodeError):
+        if not target.exists():
+            raise invalid(f"{target} is not there; nothing was removed.") from None
         raise invalid(f"{target} was not made by `aclnn flags --install`; nothing was removed.") from None
     try:
         for line in lines:
@@ -67,7 +69,9 @@ def uninstall(target: Path) -> list[Path]:
 def _check_free(target: Path) -> None:
     if (target / MANIFEST).is_file() or not target.exists():
         return
-    if not target.is_dir() or any(target.iterdir()):
+    if not target.is_dir():
+        raise invalid(f"{target} is a file; choose a folder.")
+    if any(target.iterdir()):
         raise invalid(f"{target} is not empty and not ours; choose another folder, or empty it first.")
 
 

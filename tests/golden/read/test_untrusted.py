@@ -253,3 +253,13 @@ def test_a_folder_of_cases_needs_a_folder_of_goldens(tmp_path: Path) -> None:
     for golden in (np.ones(3, np.float32), {"gradInput": np.ones(3, np.float32)}):
         with pytest.raises(aclnn.AclnnError, match="is a folder of cases; its golden must be a folder too"):
             compare(tmp_path, golden)
+
+
+def test_what_a_parser_says_names_no_objects_of_its_own(tmp_path: Path) -> None:
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2 + 3,), }".ljust(117) + b"\n"
+    damaged = tmp_path / "x.npy"
+    damaged.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(20))
+    with pytest.raises(aclnn.AclnnError) as raised:
+        containers.read(damaged)
+    assert "damaged" in raised.value.message
+    assert " at 0x" not in raised.value.message

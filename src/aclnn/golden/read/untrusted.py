@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import stat
 import struct
 import time
@@ -66,8 +67,9 @@ def refusals(path: Path) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
+    """Without the addresses of objects, which say nothing to who reads it."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip(".")
+    return re.sub(r":? <[^<>]* at 0x[0-9a-f]+>", "", lines[0]).rstrip(".")
 
 
 @dataclass(frozen=True)
