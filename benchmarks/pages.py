@@ -49,7 +49,7 @@ _WORDS = {
     "AVX2: ahead, tie, behind": "AVX2：领先、持平、落后",
     "AVX-512: ahead, tie, behind": "AVX-512：领先、持平、落后",
     BESIDE: "PyTorch只在elu的给定输出、`out=`、C与前向中写入给定的内存，其余各行都自行分配输出。"
-    "lstm_cell：除训练一步外，PyTorch一侧是由多个算子组成的公式。lstm：其梯度来自自动求导，计算图被保留。训练一步：在`aclnn.torch.build()`之后测得。",
+    "lstm_cell：除训练一步外，PyTorch一侧是由多个算子组成的公式。lstm：其梯度来自自动求导，计算图被保留。训练一步自0.2.0起在`aclnn.torch.build()`之后测得。",
     "ahead": "领先",
     "tie": "持平",
     "behind": "落后",

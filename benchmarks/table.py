@@ -29,7 +29,7 @@ NAMES = {"unseen": "convolution, unseen shapes"}
 BESIDE = (
     "PyTorch writes into given memory for elu (outputs given, `out=`, C, forward) and allocates its outputs in all "
     "other rows. lstm_cell: PyTorch's side is a formula of several operators, but for the training step. lstm: its "
-    "gradients are autograd's, on a graph that is kept. Training steps: after `aclnn.torch.build()`."
+    "gradients are autograd's, on a graph that is kept. Training steps, since 0.2.0: after `aclnn.torch.build()`."
 )
 DISTURBED = 0.5  # cores that others used
 
