@@ -37,6 +37,10 @@ class Order(NamedTuple):
     def blocks(self) -> int:
         return self.shifts * self.per_shift
 
+    def terms_together(self, terms: int) -> int:
+        """How many of a sum's terms are added up before the result takes them, at most."""
+        return -(-terms // max(1, self.blocks)) * self.together
+
     def cost(self, over: Pass, sizes: Triple, channels: int) -> float:
         """Of a position's sum, in terms."""
         terms = channels * len(over.shifts) / max(1, self.blocks)

@@ -29,7 +29,7 @@ from aclnn.kernels.convolution.boxes import (
 from aclnn.kernels.convolution.padding import Order, in_order, order_of
 from aclnn.kernels.matmul.tiles import columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
-from aclnn.kernels.native.abi import DATA_TABLE, MOVES, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
+from aclnn.kernels.native.abi import DATA_TABLE, MOVES, NEAR, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room
@@ -38,8 +38,10 @@ from aclnn.kernels.shared.workspace import in_lines
 STAGED_ELEMENTS = 56 * 1024  # of a box: half of a second cache of 512 KB, beside what is packed
 MOST_POSITIONS = 4096  # of a box
 BOXES_PER_THREAD = 4  # at least, so that threads end together
-PACKED_ELEMENTS = 48 * 1024  # of tiles that are packed at a time
+KEPT_ELEMENTS = 96 * 1024  # of tiles that are packed at a time, and of sums that are not whole yet
 PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and terms of their sums
+MANY_CHANNELS = 256  # a line of each is most of a first cache
+FIRST_CACHE_ELEMENTS = 8 * 1024
 LEAST_SHARE = 96  # positions of a box, for all that
 LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
 PER_THREAD = 32768  # elements to pack that pay for waking a thread
@@ -112,6 +114,18 @@ def zeros(out: TensorSpec, name: str, room: Room) -> list[Launch]:
     nothing = dense(FLOAT32, (out.shape[1], 1, *(0 for _ in ones)))
     shape = Shape(dense(FLOAT32, (out.shape[0], 1, *out.shape[2:])), out, nothing, Window(ones, ones, ones, ones), 1)
     return DataPlan(shape, False, (None, None, name, None), room).launches
+
+
+class Kept(NamedTuple):
+    """What a lot of a pass has near while it makes sums."""
+
+    positions: int  # whose sums are made together
+    panels: int  # that take turns, so that it has the sums of all of them
+    packed_terms: int  # of blocks that are packed; 0: none is
+
+    @property
+    def elements(self) -> int:
+        return ROWS * columns() + self.positions * (self.panels * columns() + self.packed_terms)
 
 
 class DataPlan:
@@ -198,10 +212,8 @@ class DataPlan:
         terms, places, threads = laid.rows.size, places_of(box), self._threads(over)
         splits = min(panels_of(columns_made), -(-threads // items))
         lots = min(threads, items * splits)
-        packs, together = self._packs(laid), POSITIONS_TOGETHER
-        if packs:
-            together = min(POSITIONS_TOGETHER, max(ROWS, PACKED_ELEMENTS // terms // ROWS * ROWS))
-        per_lot = laid.room + 3 * places + (POSITIONS_TOGETHER + ROWS) * columns() + packs * together * terms
+        kept = self._kept(order, laid, -(-panels_of(columns_made) // splits), math.prod(box))
+        per_lot = laid.room + 3 * places + kept.elements
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
         put, joins = self._room.numbers.put, over.block > 1
@@ -210,10 +222,11 @@ class DataPlan:
         table = [lots, per_lot, laid.room, places, columns_made, terms, splits, order.chain]
         table += [*put_of(self._out.dtype, joins), order.blocks, order.per_shift, order.together, regroups, kinds_of]
         column_places = put(self._column_places(over)) if joins else 0
-        table += [int(adds_bias), together, int(packs), self._outputs, column_places, int(joins), *out_strides]
+        table += [int(adds_bias), kept.positions, kept.packed_terms, kept.panels]
+        table += [self._outputs, column_places, int(joins), *out_strides]
         assert len(table) == DATA_TABLE
         rows = in_order(laid.rows, over, order.axes).ravel()
-        rows = np.concatenate([rows, *_packed_places(together, terms)]) if packs else rows
+        rows = np.concatenate([rows, *_packed_places(kept.positions, kept.packed_terms)]) if kept.packed_terms else rows
         tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(rows), put(table)
         operands = (self._names[0], self._names[2], packed, self._names[3], scratch, FOUND if joins else None)
         starts = (0, start * self._out.dtype.itemsize, 0, 0, 0, 0)
@@ -232,12 +245,30 @@ class DataPlan:
         of_positions = [sum(map(operator.mul, at, strides[2:])) for at in itertools.product(*positions)]
         return np.add.outer(of_positions, np.arange(self._outputs) * strides[1]).ravel()
 
+    def _kept(self, order: Order, laid: Laid, panels: int, positions: int) -> Kept:
+        """Panels take turns for every block of terms where that is packed for them, and where the block of a panel's
+        weights is near: else those of one panel had better come in order."""
+        packed_terms = order.terms_together(laid.rows.size) if self._packs(laid) else 0
+        in_turn = order.blocks > order.together and (packed_terms > 0 or _weights_are_near())
+        together = panels if in_turn else 1
+        fitting = KEPT_ELEMENTS // max(packed_terms, together * columns()) // ROWS * ROWS
+        filled = -(-positions // ROWS) * ROWS
+        return Kept(min(POSITIONS_TOGETHER, filled, max(ROWS, fitting)), together, packed_terms)
+
     def _packs(self, laid: Laid) -> bool:
-        """Whether positions lie side by side, channels far apart, and there is but one tap: read where they are, a tile
-        of every channel would bring a cache line near for a few elements of it, and again for every panel."""
+        """Whether positions lie side by side, channels far apart, and these are many: read where they are, a tile of
+        every channel would bring a cache line near for a few elements of it, and again for every panel. Where several
+        taps use these lines, that pays only if else they drive a block of weights out of the first cache."""
         to_next_channel, to_next_position = laid.table[MOVES + 1], laid.table[MOVES + 4]
-        one_tap = laid.rows.size == self._inputs >= PACKED_TERMS
-        return one_tap and to_next_position == 1 != to_next_channel and self._outputs > PACKED_PANELS * columns()
+        if to_next_position != 1 or to_next_channel == 1 or self._outputs <= PACKED_PANELS * columns():
+            return False
+        one_tap = laid.rows.size == self._inputs
+        return self._inputs >= (PACKED_TERMS if one_tap else MANY_CHANNELS) and (one_tap or _weights_are_near())
+
+
+def _weights_are_near() -> bool:
+    """Whether the first cache has the weights of a panel for a block of terms."""
+    return NEAR * columns() <= FIRST_CACHE_ELEMENTS
 
 
 def _packed_places(positions: int, terms: int) -> tuple[Array, Array]:

@@ -108,13 +108,14 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     KINDS_OF,  # address of the kinds of positions, and of their masks; 0 if nothing is left out
     ADDS_BIAS,
     TOGETHER,  # positions whose sums are made before those of others
-    PACKS,  # whether their elements of the picture are packed first; the list of rows then ends with how they lie
+    PACKED_TERMS,  # of which elements of the picture are packed at a time; 0: none. Rows then end with how they lie
+    PANELS_TOGETHER,  # whose sums are made block by block of terms, before those of others
     OUT_CHANNELS,  # of a group's result
     COLUMN_PLACES,  # address of where columns lie behind the first; 0 if they are channels
     WATCHES,  # whether it matters that an element of the result is not finite
     OUT_STRIDES,  # of the result in memory: batch, channel, then by axis
     DATA_TABLE,
-) = (*range(22), 26)
+) = (*range(23), 27)
 
 # The table of convolve_weights, by position; the first ten are those above.
 (

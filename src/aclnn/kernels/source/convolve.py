@@ -27,7 +27,8 @@ from aclnn.kernels.native.abi import (
     OUT_CHANNELS,
     OUT_STRIDES,
     OUTPUTS,
-    PACKS,
+    PACKED_TERMS,
+    PANELS_TOGETHER,
     PER_BIT,
     PER_LOT,
     PLACES,
@@ -59,9 +60,10 @@ from aclnn.kernels.source.indirect import (
     words,
 )
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places, start_of
-from aclnn.kernels.source.vectors import move
+from aclnn.kernels.source.vectors import TO_READ_LATER, TO_WRITE, fetch, move
 
-WORTH_TURNING = 3  # terms side by side
+LINE_ELEMENTS = 16  # of a cache line
+WORTH_TURNING, TURNED = 3, 8 * LANES  # terms side by side, at least and at most
 SQUARE = LANES * LANES
 TILES, FILLED = POSITIONS_TOGETHER // ROWS, POSITIONS_TOGETHER + ROWS  # of positions that are made together
 ALL = -1  # a mask
@@ -107,28 +109,38 @@ def begin_panel(item: int, weight: Any, packed: Any, outputs: int, terms: int, s
 
 @inner
 def pack_terms(source: Any, step: int, places: Any, count: int, channels: int, target: Any, columns: int) -> None:
-    """The rows of one panel. Terms that lie side by side, as the taps of a channel often do, are turned together: what
-    lies behind them is read as well, as long as it is part of the weight."""
-    square, rows, i = floats(SQUARE), shifted(places, count), 0
+    """The rows of one panel. Terms that lie side by side, as the taps of a channel do and often those of all, are
+    turned together, many of them for some channels before the next ones: memory is read along."""
+    rows, i = shifted(places, count), 0
     while i < count:
         together, done = 1, channels // LANES * LANES
-        while together < LANES and i + together < count and places[i + together] == places[i] + together:
+        while together < TURNED and i + together < count and places[i + together] == places[i] + together:
             together += 1
+        if places[i] + whole_vectors(together) > places[count - 1] + 1 and together > LANES:
+            together -= together % LANES
         if step == 1:
             together = 1
             for m in range(0, done, LANES):
                 move(LANES, source, places[i] + m, target, rows[i] * columns + m)
-        elif together >= WORTH_TURNING and places[i] + LANES <= places[count - 1] + 1:
+        elif together >= WORTH_TURNING and places[i] + whole_vectors(together) <= places[count - 1] + 1:
             for m in range(0, done, LANES):
-                turn(1, source, places[i] + m * step, step, square, 0, LANES)
-                for r in range(together):
-                    move(LANES, square, r * LANES, target, rows[i + r] * columns + m)
+                turn_terms(source, places[i] + m * step, step, together, shifted(rows, i), shifted(target, m), columns)
         else:
             done = 0
         for r in range(i, i + together):
             for m in range(done, channels):
                 target[rows[r] * columns + m] = read(source, places[r] + m * step)
         i += together
+
+
+@inner
+def turn_terms(source: Any, start: int, step: int, count: int, rows: Any, target: Any, columns: int) -> None:
+    """LANES channels of `count` terms side by side; what lies behind these is read as well."""
+    square = floats(SQUARE)
+    for first in range(0, count, LANES):
+        turn(1, source, start + first, step, square, 0, LANES)
+        for r in range(min(LANES, count - first)):
+            move(LANES, square, r * LANES, target, rows[first + r] * columns)
 
 
 def pack_blocks(
@@ -201,26 +213,80 @@ def make_panels(
     which kind they are, and where they lie in the result. Says whether an element is not finite and that is asked."""
     grouped, alike, row_of, masks = words(FILLED), words(POSITIONS_TOGETHER), words(POSITIONS_TOGETHER), words(TILES)
     bases, kinds, out_places = here
-    near, offsets, strange, listed = x, rows, False, 0
+    listed, strange, packed = 0, False, shifted(work, ROWS * COLUMNS)
     if table[REGROUPS]:
         group_positions(bases, kinds, together, grouped, alike, row_of)
         bases, kinds, listed = grouped, alike, address_of(row_of)
     if table[KINDS_OF]:
         find_masks(kinds, together, pointer(table[KINDS_OF]), masks)
-    outputs = table[OUTPUTS]
-    panels = -(-outputs // COLUMNS)
-    if table[PACKS]:
-        near, offsets = shifted(work, (POSITIONS_TOGETHER + ROWS) * COLUMNS), shifted(rows, table[TERMS])
-        pack_tiles(x, bases, -(-together // ROWS), rows, table[TERMS], table[TERMS], near)
-        bases = shifted(offsets, table[TERMS])
-    for panel in range(panels * split // table[SPLITS], panels * (split + 1) // table[SPLITS]):
-        channel = panel * COLUMNS
-        sum_up(near, bases, together, offsets, weight, channel, work, masks, table)
-        if table[ADDS_BIAS]:
-            add_bias(work, together, bias, channel, table)
-        if table[WATCHES] and is_strange(work, together * width_of(outputs - channel)):
-            strange = True
-        put_panel(work, together, to, out_places, channel, listed, table)
+    panels, sums = -(-table[OUTPUTS] // COLUMNS), shifted(packed, table[TOGETHER] * table[PACKED_TERMS])
+    last_panel = panels * (split + 1) // table[SPLITS]
+    for first in range(panels * split // table[SPLITS], last_panel, table[PANELS_TOGETHER]):
+        end = min(last_panel, first + table[PANELS_TOGETHER])
+        for block in range(0, max(1, table[BLOCKS]), table[BLOCKS_TOGETHER]):
+            near = brought_near(x, bases, together, rows, block, packed, table)
+            written = to, out_places, behind(block, table) >= table[BLOCKS]
+            for panel in range(first, end):
+                made = shifted(sums, (panel - first) * COLUMNS * table[TOGETHER])
+                coming = weights_after(weight, first, panel, end, block, table)
+                add_blocks(near, together, weight, panel, block, made, work, masks, coming, written, table)
+                if written[2] and finish_panel(made, together, bias, to, out_places, panel * COLUMNS, listed, table):
+                    strange = True
+    return strange
+
+
+@inner
+def behind(block: int, table: Any) -> int:
+    """The first of the blocks that are not added up together with one."""
+    following: int = block + table[BLOCKS_TOGETHER]
+    return following
+
+
+@inner
+def term_of(block: int, table: Any) -> int:
+    """The first term of a block."""
+    first: int = table[TERMS] * block // max(1, table[BLOCKS])
+    return first
+
+
+@inner
+def weights_at(weight: Any, panel: int, block: int, table: Any) -> Any:
+    """Where the weights of a panel begin for a block of terms."""
+    columns = width_of(table[OUTPUTS] - panel * COLUMNS)
+    return shifted(weight, panel * COLUMNS * table[TERMS] + term_of(block, table) * columns)
+
+
+@inner
+def weights_after(weight: Any, first: int, panel: int, end: int, block: int, table: Any) -> Any:
+    """Where the weights begin that come after those of a panel, of which first … end − 1 take turns."""
+    if panel + 1 < end:
+        return weights_at(weight, panel + 1, block, table)
+    if behind(block, table) < table[BLOCKS]:
+        return weights_at(weight, first, behind(block, table), table)
+    return weights_at(weight, end, 0, table)
+
+
+@inner
+def brought_near(x: Any, bases: Any, count: int, rows: Any, block: int, packed: Any, table: Any) -> Any:
+    """Where blocks of terms are read at some positions: what they lie in, where positions do, and where terms do."""
+    deep, terms, start = table[PACKED_TERMS], table[TERMS], term_of(block, table)
+    if deep == 0:
+        return x, bases, rows
+    pack_tiles(
+        x, bases, -(-count // ROWS), shifted(rows, start), term_of(behind(block, table), table) - start, deep, packed
+    )
+    return packed, shifted(rows, terms + deep), shifted(rows, terms - start)
+
+
+@inner
+def finish_panel(
+    sums: Any, count: int, bias: Any, to: int, out_places: Any, channel: int, listed: int, table: Any
+) -> bool:
+    """Writes the sums of a panel with the bias. Says whether one is not finite and that is asked."""
+    if table[ADDS_BIAS]:
+        add_bias(sums, count, bias, channel, table)
+    put_panel(sums, count, to, out_places, channel, listed, table)
+    strange: bool = table[WATCHES] != 0 and is_strange(sums, count * width_of(table[OUTPUTS] - channel))
     return strange
 
 
@@ -277,46 +343,68 @@ def group_positions(places: Any, kinds: Any, count: int, grouped: Any, alike: An
 
 
 @inner
-def sum_up(
-    x: Any, places: Any, count: int, rows: Any, weight: Any, channel: int, sums: Any, masks: Any, table: Any
+def add_blocks(
+    near: Any,
+    count: int,
+    weight: Any,
+    panel: int,
+    block: int,
+    sums: Any,
+    aside: Any,
+    masks: Any,
+    coming: Any,
+    written: Any,
+    table: Any,
 ) -> None:
-    """The sums of a panel of channels at some positions."""
-    terms, blocks, together = table[TERMS], table[BLOCKS], table[BLOCKS_TOGETHER]
-    columns = width_of(table[OUTPUTS] - channel)
-    aside = shifted(sums, POSITIONS_TOGETHER * COLUMNS)
-    b = shifted(weight, channel * terms)
-    if blocks == 0:
+    """What neighbouring blocks of terms bring to the sums of a panel at some positions. Meanwhile the weights that are
+    `coming` are fetched, and where the result will be `written`."""
+    columns, bit = width_of(table[OUTPUTS] - panel * COLUMNS), block // table[PER_BIT]
+    if table[BLOCKS] == 0:
         for i in range(count * columns):
             sums[i] = 0
-    for block in range(0, blocks, together):
-        bit = block // table[PER_BIT]
-        for i in range(0, count, ROWS):
-            first, end, begun = block, block + together, block > 0
-            if table[KINDS_OF]:
-                mask = masks[i // ROWS]
-                while first < end and not mask >> (bit + first - block) & 1:
-                    first += 1
-                while first < end and not mask >> (bit + end - 1 - block) & 1:
-                    end -= 1
-                begun = block % table[PER_BIT] > 0 or mask & ((1 << bit) - 1) != 0
-            if first == end:
-                continue
-            start, stop = terms * first // blocks, terms * end // blocks
-            multiply(
-                ROWS,
-                1,
-                columns,
-                stop - start,
-                table[CHAIN_LENGTH],
-                x,
-                shifted(places, i),
-                shifted(rows, start),
-                shifted(b, start * columns),
-                0,
-                shifted(sums, i * columns),
-                begun,
-                aside,
-            )
+        return
+    x, places, rows = near
+    size = (term_of(behind(block, table), table) - term_of(block, table)) * columns
+    for i in range(0, count, ROWS):
+        first, end, begun = block, behind(block, table), block > 0
+        if table[KINDS_OF]:
+            mask = masks[i // ROWS]
+            while first < end and not mask >> (bit + first - block) & 1:
+                first += 1
+            while first < end and not mask >> (bit + end - 1 - block) & 1:
+                end -= 1
+            begun = block % table[PER_BIT] > 0 or mask & ((1 << bit) - 1) != 0
+        for line in range(size * i // count, size * (i + ROWS) // count, LINE_ELEMENTS):
+            fetch(coming, line, TO_READ_LATER)
+        fetch_result(written, i, panel * COLUMNS, table)
+        if first == end:
+            continue
+        start, stop = term_of(first, table), term_of(end, table)
+        multiply(
+            ROWS,
+            1,
+            columns,
+            stop - start,
+            table[CHAIN_LENGTH],
+            x,
+            shifted(places, i),
+            shifted(rows, start),
+            weights_at(weight, panel, first, table),
+            0,
+            shifted(sums, i * columns),
+            begun,
+            aside,
+        )
+
+
+@inner
+def fetch_result(written: Any, i: int, channel: int, table: Any) -> None:
+    """Asks for where a position's channels of a panel will be written, if they will be now."""
+    to, places, now = written
+    if now and table[COLUMN_PLACES] == 0:
+        size, step = table[PUT_SIZE], table[OUT_STRIDES + 1]
+        for m in range(channel, min(channel + COLUMNS, table[OUTPUTS]), LINE_ELEMENTS if step == 1 else 1):
+            fetch(pointer(to + size * (places[i] + m * step)), 0, TO_WRITE)
 
 
 @inner

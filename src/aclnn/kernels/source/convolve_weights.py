@@ -49,7 +49,7 @@ from aclnn.kernels.source.indirect import (
     words,
 )
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places
-from aclnn.kernels.source.vectors import fetch
+from aclnn.kernels.source.vectors import TO_WRITE, fetch
 
 LINE = 16  # elements of a cache line
 
@@ -169,7 +169,7 @@ def add_tiles(
                 offsets = shifted(bases, ROWS + low - start)
             made = shifted(sums, panel * rows_made + t * ROWS * columns)
             for line in range(0, ROWS * columns, LINE):
-                fetch(made, line, 1)  # it comes near while the terms are summed up
+                fetch(made, line, TO_WRITE)  # it comes near while the terms are summed up
             b, chain = shifted(work, (panel - channel) * NEAR + (low - start) * columns), table[CHAIN_LENGTH]
             multiply(ROWS, 1, columns, high - low, chain, near, bases, offsets, b, 0, made, begun, aside)
 

@@ -71,6 +71,8 @@ from aclnn.kernels.source.vectors import (
     CHUNK,
     MOST_SUMS,
     MOST_TAPS,
+    TO_READ,
+    TO_WRITE,
     convolve,
     copy_rows,
     correlate,
@@ -152,8 +154,8 @@ def _blocks(table: Any) -> int:
 def _fetch(source: Any, start: int, target: Any, to: int) -> None:
     """Asks for the memory of the next block, and of what this one will write."""
     for i in range(0, CHUNK, LINE):
-        fetch(source, start + i, 0)
-        fetch(target, to + i, 1)
+        fetch(source, start + i, TO_READ)
+        fetch(target, to + i, TO_WRITE)
 
 
 @inner
@@ -313,8 +315,8 @@ def _sum_taps(taps: int, length: int, g: Any, stage: Any, offsets: Any, made: An
     for first in range(0, steps, CHAIN):
         if ahead[4]:
             for i in range(first * lanes, (first + CHAIN) * lanes, LINE):
-                fetch(ahead[0], ahead[1] + i, 0)
-                fetch(ahead[2], ahead[3] + i, 0)
+                fetch(ahead[0], ahead[1] + i, TO_READ)
+                fetch(ahead[2], ahead[3] + i, TO_READ)
         correlate(taps, min(CHAIN, steps - first), g, stage, offsets, first * lanes, sums)
     for t in range(taps):
         half = lanes // 2

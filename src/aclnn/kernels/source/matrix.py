@@ -30,7 +30,7 @@ from aclnn.kernels.source.indirect import (
     whole_vectors,
     words,
 )
-from aclnn.kernels.source.vectors import fetch, move
+from aclnn.kernels.source.vectors import TO_WRITE, fetch, move
 
 LOW = 4  # rows of lower tiles: with them, no even number of rows from 4 on leaves any of a tile idle
 PLACES = BLOCK_ROWS + ROWS
@@ -334,7 +334,7 @@ def add_rows(
             into = shifted(to, t * ROWS * width) if rows > DEPTH else at_once
             if start > 0:
                 for line in range(0, ROWS * width, 16):
-                    fetch(into, line, 1)
+                    fetch(into, line, TO_WRITE)
             tile = shifted(a, t * ROWS * DEPTH)
             multiply(ROWS, 1, width, count, chain, tile, tile_rows, in_tile, panel, 0, into, start > 0, aside)
             if start + DEPTH >= rows:

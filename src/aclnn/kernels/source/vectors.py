@@ -103,20 +103,24 @@ def move(context: Any, width: Any, source: Any, start: Any, target: Any, to: Any
     return types.void(width, source, types.int64, target, types.int64), code
 
 
+TO_READ, TO_WRITE, TO_READ_LATER = range(3)
+
+
 @intrinsic(prefer_literal=True)
-def fetch(context: Any, pointer: Any, index: Any, to_write: Any) -> Any:
-    """Asks for the memory of pointer[index] … while something else is done; `to_write` is the constant 0 or 1."""
+def fetch(context: Any, pointer: Any, index: Any, purpose: Any) -> Any:
+    """Asks for the memory of pointer[index] … while something else is done. The purpose is a constant: TO_READ,
+    TO_WRITE, or TO_READ_LATER, for which the second cache is near enough."""
 
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte, _SMALL, _SMALL, _SMALL])
         ask = get_or_insert_function(b.module, kind, "llvm.prefetch.p0")
-        into_all_caches, data = _SMALL(3), _SMALL(1)
+        writes, later = (int(purpose.literal_value == wanted) for wanted in (TO_WRITE, TO_READ_LATER))
         at = b.bitcast(b.gep(args[0], [args[1]]), byte)
-        b.call(ask, [at, _SMALL(to_write.literal_value), into_all_caches, data])
+        b.call(ask, [at, _SMALL(writes), _SMALL(3 - later), _SMALL(1)])
         return ctx.get_dummy_value()
 
-    return types.void(pointer, types.int64, to_write), code
+    return types.void(pointer, types.int64, purpose), code
 
 
 @intrinsic
