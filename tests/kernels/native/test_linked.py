@@ -55,3 +55,18 @@ def test_a_numba_without_these_names_compiles_as_it_always_does(tmp_path: Path) 
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "[0.0, 0.0, 0.0]", done.stderr
+
+
+def test_a_kernel_is_optimised_once_with_all_that_it_calls(tmp_path: Path) -> None:
+    program = """
+import numba.core.codegen as codegen
+from aclnn.kernels.native import jit
+asked, ask = [], codegen.CPUCodegen._module_pass_manager
+codegen.CPUCodegen._module_pass_manager = lambda *given, **how: asked.append(1) or ask(*given, **how)
+jit.load("convert.find_not_finite", "FI"), jit.load("sums.along_rows", "FiFiiII")
+print(len(asked))
+"""
+    environment = {**os.environ, "ACLNN_CACHE_DIR": str(tmp_path), "ACLNN_MAX_ISA": "native"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "2", done.stderr

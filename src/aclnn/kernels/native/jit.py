@@ -18,7 +18,7 @@ from aclnn.base.status import reason
 from aclnn.kernels.native import isa
 from aclnn.kernels.native.code_cache import CodeCache, fingerprint
 from aclnn.kernels.native.entry import ENTRY, FUNCTION, Entry, entry_code, symbols
-from aclnn.kernels.native.linked import linked_only
+from aclnn.kernels.native.linked import linked_only, options
 from aclnn.kernels.native.memory import DATA
 
 log = logging.getLogger("aclnn")
@@ -71,11 +71,10 @@ def _compile(name: str, types: str) -> bytes:
     try:
         source = getattr(import_module(f"aclnn.kernels.source.{module}"), function)
         arguments = tuple(_numba_type(numba.types, letter) for letter in "ii" + types)
-        options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         with linked_only():
-            compiled = numba.njit(numba.types.void(*arguments), **options)(source)
-        name_there = compiled.overloads[arguments].fndesc.llvm_func_name
-        return _machine_code(compiled.inspect_llvm(arguments), name_there, types)
+            compiled = numba.njit(numba.types.void(*arguments), error_model="numpy", **options())(source)
+            text = compiled.inspect_llvm(arguments)
+        return _machine_code(text, compiled.overloads[arguments].fndesc.llvm_func_name, types)
     except Exception as error:  # another numba may say no in any way; the next kernel serves
         log.warning("%s(%s) cannot be compiled: %s", name, types, error)
         raise NoNativeCodeError(f"numba cannot compile {name} ({type(error).__name__})") from error

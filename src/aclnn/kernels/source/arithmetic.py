@@ -23,7 +23,7 @@ FUSED = jit.vectors().fused
 def use_widest_vectors(context: Any) -> Any:
     """512-bit vectors for the loops of the function this stands in (25–30 % faster where they exist).
 
-    numba vectorises a function before it is inlined, so a helper that has a loop must say so for itself.
+    A loop is vectorised where LLVM has put it: of a helper that becomes part of others, these must say so.
     """
 
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:

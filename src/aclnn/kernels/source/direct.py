@@ -65,7 +65,7 @@ from aclnn.kernels.source.direct_table import (
     WIDTH,
 )
 from aclnn.kernels.source.elements import floats, read, write
-from aclnn.kernels.source.helpers import inlined, inner
+from aclnn.kernels.source.helpers import inlined, inner, seldom
 from aclnn.kernels.source.sums import clear, counter_add, counter_total
 from aclnn.kernels.source.vectors import (
     CHUNK,
@@ -77,6 +77,7 @@ from aclnn.kernels.source.vectors import (
     copy_rows,
     correlate,
     fetch,
+    move,
     sums_per_tap,
 )
 
@@ -234,6 +235,7 @@ def _limited(table: Any, tap: int, place: Any, size: Any) -> Any:
 @inner
 def _add_tap(stage: Any, offset: int, weight: Any, out: Any, table: Any, tap: int, place: Any, size: Any) -> None:
     """out += weight·stage where a tap meets something."""
+    seldom()
     use_widest_vectors()
     d_lo, d_hi, h_lo, h_hi, w_lo, w_hi = _limited(table, tap, place, size)
     for n in range(size[0]):
@@ -269,13 +271,12 @@ def _put(out: Any, target: Any, start: int, table: Any, phase: int, place: Any, 
 
 @inner
 def _put_rows(out: Any, at: int, pitch: int, target: Any, to: int, down: int, step: int, rows: int, count: int) -> None:
-    use_widest_vectors()
     if step == 1:
         copy_rows(out, at, pitch, target, to, down, rows, count)
         return
     for h in range(rows):
         for j in range(count):
-            write(target, to + h * down + step * j, out[at + h * pitch + j])
+            move(1, out, at + h * pitch + j, target, to + h * down + step * j)  # by vectors of more it takes longer
 
 
 @inner
@@ -330,6 +331,7 @@ def _sum_taps(taps: int, length: int, g: Any, stage: Any, offsets: Any, made: An
 @inner
 def _sum_tap(stage: Any, offset: int, g: Any, table: Any, tap: int, place: Any, size: Any) -> Any:
     """Σ g·stage where a tap meets something."""
+    seldom()
     total = np.float64(0)
     d_lo, d_hi, h_lo, h_hi, w_lo, w_hi = _limited(table, tap, place, size)
     for n in range(size[0]):

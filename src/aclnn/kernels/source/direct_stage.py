@@ -35,10 +35,9 @@ from aclnn.kernels.source.direct_table import (
     TARGETS,
     WIDTH,
 )
-from aclnn.kernels.source.elements import read
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.sums import clear
-from aclnn.kernels.source.vectors import copy_every_second, copy_rows
+from aclnn.kernels.source.vectors import copy_every_second, copy_rows, move
 
 
 @inner
@@ -141,6 +140,7 @@ def _stage_plane(
     source: Any, start: int, strides: Any, to: Any, table: Any, counts: Any, firsts: Any, steps: Any, ends: Any
 ) -> None:
     """Rows of positions firsts, firsts + steps, … of the source, or zeros where they are not below ends."""
+    use_widest_vectors()
     extent, pitch = table[WIDTH + EXTENT], table[HEIGHT + PITCH]
     lo, hi = inside(firsts[2], steps[2], ends[2], extent)
     column, step = (firsts[2] + lo * steps[2]) * strides[3], steps[2] * strides[3]
@@ -174,7 +174,7 @@ def _stage_rows(
     else:
         for h in range(rows):
             for j in range(count):
-                to[at + h * pitch + j] = read(source, start + h * down + step * j)
+                move(1, source, start + h * down + step * j, to, at + h * pitch + j)  # as in direct._put_rows
 
 
 @inner
@@ -191,7 +191,6 @@ def inside(first: int, step: int, end: int, count: int) -> Any:
 @inner
 def _round_to_hf32(to: Any, count: int) -> None:
     """11 explicit mantissa bits, to nearest, ties away from zero; NaN and Inf stay."""
-    use_widest_vectors()
     for j in range(count):
         to[j] = to_hf32(to[j])
 

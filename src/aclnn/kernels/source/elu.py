@@ -21,6 +21,7 @@ def backward(
     lo: int, hi: int, g: Any, x: Any, out: Any, scale: Any, input_scale: Any, scaled_alpha: Any, kind: int
 ) -> None:
     """All three dense and alike."""
+    use_widest_vectors()
     _row(hi - lo, (out, lo), (g, lo), (x, lo), (scale, input_scale, scaled_alpha, kind))
 
 
@@ -28,6 +29,7 @@ def backward_streamed(
     lo: int, hi: int, g: Any, x: Any, out: Any, width: int, scale: Any, input_scale: Any, scaled_alpha: Any, kind: int
 ) -> None:
     """The same for outputs beyond the caches: whole lines are written without being read first (10 % faster)."""
+    use_widest_vectors()
     how = (scale, input_scale, scaled_alpha, kind)
     tile, line = tile_of(out), 64 // width
     i = lo + min(-(address_of(out) // width + lo) % line, hi - lo)
@@ -57,6 +59,7 @@ def backward_strided(
 ) -> None:
     """Any strides. Items are blocks; sizes[rank + 2] and strides[3][rank], those of out, g and x, are what strides.py
     asks for. What does not lie side by side is copied: a loop over strides would compute one element at a time."""
+    use_widest_vectors()
     how = (scale, input_scale, scaled_alpha, kind)
     g_tile, x_tile, tile = tile_of(g), tile_of(x), tile_of(out)
     for item in range(lo, hi):
@@ -84,7 +87,6 @@ def _row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
 def _row_with(slope: Any) -> Any:
     @inlined
     def row(length: int, out: Any, g: Any, x: Any, how: Any) -> None:
-        use_widest_vectors()
         scale, input_scale, scaled_alpha, _ = how
         for i in range(length):
             g_i, x_i = read(g[0], g[1] + i), read(x[0], x[1] + i)
@@ -114,6 +116,7 @@ _row_of_result, _row_falling, _row_of_input = map(_row_with, (_slope_of_result, 
 
 def forward(lo: int, hi: int, x: Any, out: Any, scale: Any, input_scale: Any, scaled_alpha: Any) -> None:
     """Both dense and alike."""
+    use_widest_vectors()
     _forward_row(hi - lo, (out, lo), (x, lo), (scale, input_scale, scaled_alpha))
 
 
@@ -130,6 +133,7 @@ def forward_strided(
     scaled_alpha: Any,
 ) -> None:
     """Any strides, as backward_strided has them: sizes[rank + 2] and strides[2][rank], those of out and x."""
+    use_widest_vectors()
     how = (scale, input_scale, scaled_alpha)
     x_tile, tile = tile_of(x), tile_of(out)
     for item in range(lo, hi):
@@ -144,7 +148,6 @@ def forward_strided(
 @inlined
 def _forward_row(length: int, out: Any, x: Any, how: Any) -> None:
     """`length` elements; out and x are (pointer, first index)."""
-    use_widest_vectors()
     scale, input_scale, scaled_alpha = how
     for i in range(length):
         x_i = read(x[0], x[1] + i)
