@@ -213,6 +213,18 @@ def test_pictures_with_channels_last_are_not_laid_out_again(transposed: bool) ->
     assert_sound(case, "fast")
 
 
+@pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.parametrize("name", ["gradOutput", "input", "weight"])
+def test_what_is_not_finite_is_seen_wherever_is_least_to_look_at(name: str, size: int) -> None:
+    """In the pictures where the weight is large, in the gradients where they are."""
+    case = convolution_backward_case(in_channels=40, out_channels=40, size=size, padding=1, dtype=BFLOAT16)
+    filled = fill(case)
+    filled[name].view[0, 0, 0, 0] = np.inf  # beside padding
+    call(case, filled, engine="fast")
+    for output in judge(case.op, case.call, views(filled, case.op)):
+        assert output.sound
+
+
 def test_without_onednn_tiles_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent() -> onednn.Library:
         raise onednn.OneDnnError("oneDNN cannot be loaded (not there)")

@@ -192,11 +192,12 @@ class Bfloat16Plan:
         jit.load(*LOOK)
 
     def _watched(self) -> list[str]:
-        """Where to look for NaN and Inf: in gradWeight, and in gradInput or what it is made of, whichever is less."""
+        """Where to look for NaN and Inf: in each gradient, or in what it is made of, whichever is less."""
         size = {name: port.spec.size for name, port in self.ports.items()}
-        watched = [name for name in OUTPUTS if name in size]
-        if "gradInput" in size and size["gradOutput"] + size["weight"] < size["gradInput"]:
-            watched[:1] = ["gradOutput", "weight"]
+        watched: list[str] = []
+        for made, other in zip(OUTPUTS, ("weight", "input"), strict=True):
+            if made in size:
+                watched += [made] if size[made] <= size["gradOutput"] + size[other] else ["gradOutput", other]
         return watched
 
     def parts(self) -> Parts:
