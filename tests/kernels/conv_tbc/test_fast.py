@@ -47,6 +47,16 @@ def test_sizes_around_those_of_tiles(sizes: tuple[int, ...]) -> None:
     assert_sound(conv_tbc_backward_case(*sizes), "fast")
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 5, 16, 33, 64, 65])
+@pytest.mark.parametrize("time", [1, 63, 64, 65, 2100])
+def test_sums_of_short_rows_miss_none_and_take_none_twice(time: int, channels: int) -> None:
+    case = conv_tbc_backward_case(time, 1, 1, channels, 1, 0)
+    filled = fill(case)
+    filled["self"].view[:] = np.arange(1, 1 + time * channels).reshape(time, 1, channels) % 7  # sums are exact
+    call(case, filled, engine="fast")
+    assert (filled["gradBias"].view == filled["self"].view.sum((0, 1))).all()
+
+
 @pytest.mark.parametrize("shift", [0, 4])
 def test_memory_that_does_not_begin_a_cache_line_gives_the_same_bits(shift: int) -> None:
     case = conv_tbc_backward_case(40, 4, 60, 32, 3, 1)

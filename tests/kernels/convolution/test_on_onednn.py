@@ -166,6 +166,8 @@ IS_AHEAD = on_onednn.is_ahead
         ({"size": 12}, False),  # 1.8 million multiplications
         ({"out_channels": 0}, False),  # none at all
         ({"in_channels": 3}, False),  # of which gradInput is made
+        ({"in_channels": 4}, True),
+        ({"in_channels": 3, "nd": 3, "size": 20}, True),
         ({"out_channels": 3}, True),
         ({"transposed": True, "out_channels": 3}, True),
         ({"transposed": True, "in_channels": 3}, False),
@@ -180,6 +182,47 @@ def test_where_onednn_is_asked_first(change: dict[str, object], ahead: bool) -> 
         swapped = {"in_channels": "out_channels", "out_channels": "in_channels"}
         attributes = {swapped.get(name, name): value for name, value in attributes.items()}
     assert (IS_AHEAD(convolution_case(**attributes).call) is not None) == ahead
+
+
+@pytest.mark.parametrize(
+    ("change", "ahead"),
+    [
+        ({"in_channels": 12, "out_channels": 20}, False),
+        ({"in_channels": 20, "out_channels": 12}, True),  # two vectors are not much more than one
+        ({"groups": 2}, True),
+        ({"in_channels": 48, "groups": 2}, False),
+        ({"out_channels": 48, "groups": 2}, False),
+        ({"out_channels": 48, "groups": 2, "kernel": 1}, True),
+    ],
+    ids=str,
+)
+def test_vectors_that_channels_do_not_fill_matter_backwards(change: dict[str, object], ahead: bool) -> None:
+    attributes = {**LARGE, "dtype": BFLOAT16, **change}
+    assert (IS_AHEAD(convolution_backward_case(**attributes).call) is not None) == ahead
+    assert IS_AHEAD(convolution_case(**attributes).call) is not None
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_pictures_with_channels_last_are_not_laid_out_again(transposed: bool) -> None:
+    case = convolution_backward_case(**LARGE, padding=1, transposed=transposed, dtype=BFLOAT16)
+    strides = (32 * 60 * 60, 1, 32 * 60, 32)
+    case = case.seen("channels last", **dict.fromkeys(("gradOutput", "input", "gradInput"), (strides, 0, None)))
+    steps = on_onednn.Bfloat16Plan(case.call, None, 1).parts().program.steps
+    met = [buffer for _, given in steps for which, buffer in given.items() if which != onednn.SCRATCHPAD]
+    assert all(buffer.offset is None for buffer in met if buffer.layout.size >= 2 * case.call["input"].size)
+    assert_sound(case, "fast")
+
+
+@pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.parametrize("name", ["gradOutput", "input", "weight"])
+def test_what_is_not_finite_is_seen_wherever_is_least_to_look_at(name: str, size: int) -> None:
+    """In the pictures where the weight is large, in the gradients where they are."""
+    case = convolution_backward_case(in_channels=40, out_channels=40, size=size, padding=1, dtype=BFLOAT16)
+    filled = fill(case)
+    filled[name].view[0, 0, 0, 0] = np.inf  # beside padding
+    call(case, filled, engine="fast")
+    for output in judge(case.op, case.call, views(filled, case.op)):
+        assert output.sound
 
 
 def test_without_onednn_tiles_serve(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -41,12 +42,28 @@ def plan(source: TensorSpec, axis: int, target: TensorSpec, threads: int) -> Sum
     team = worth(source.size, PER_THREAD, threads)
     kinds = jit.POINTER[source.dtype] + "i" + jit.POINTER[target.dtype] + "iiII"
     if item_stride == 1 and strides[-1] != 1:  # the items lie side by side
-        table = _table([*sizes, 1], [*strides, 0])
+        rows, together = math.prod(sizes), _rows_together(count, strides)
+        if together > 1:
+            sizes, strides = [-(-rows // together)], [together * count]
+        table = _table([*sizes, rows], [*strides, together])
         arguments = [0, count, 0, target.strides[0], len(sizes) + 1, *_places(table, len(sizes) + 1)]
-        return Sums(jit.load("sums.down_columns", kinds), -(-count // COLUMN_TILE), arguments, team, table)
+        items = -(-count // COLUMN_TILE)
+        return Sums(jit.load("sums.down_columns", kinds), items, arguments, min(team, items), table)
     table = _table(sizes, strides)
     arguments = [0, item_stride, 0, target.strides[0], len(sizes), *_places(table, len(sizes))]
-    return Sums(jit.load("sums.along_rows", kinds), count, arguments, team, table)
+    return Sums(jit.load("sums.along_rows", kinds), count, arguments, min(team, count), table)
+
+
+def _rows_together(columns: int, strides: Sequence[int]) -> int:
+    """How many rows fill a tile of columns: one, unless they follow each other without gaps.
+
+    >>> _rows_together(2, [2]), _rows_together(48, [48]), _rows_together(2, [3])
+    (64, 2, 1)
+    """
+    together = 1
+    while strides == [columns] and 2 * together * columns <= COLUMN_TILE:
+        together *= 2
+    return together
 
 
 def _table(sizes: Sequence[int], strides: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:

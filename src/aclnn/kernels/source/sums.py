@@ -41,11 +41,11 @@ def along_rows(
                 add_to(lanes, source, start + first * step, step, min(LANES, length - first))
                 additions += 1
                 if additions == ADDITIONS:
-                    fold(lanes)
+                    fold(lanes, LANES // 2, 1)
                     counter_add(counter, runs, lanes, 1)
                     clear(lanes, LANES)
                     runs, additions = runs + 1, 0
-        fold(lanes)
+        fold(lanes, LANES // 2, 1)
         counter_add(counter, runs, lanes, 1)
         counter_total(counter, runs + 1, lanes, 1)
         write(target, item * target_step, lanes[0])
@@ -56,25 +56,28 @@ def down_columns(
 ) -> None:
     """target[column] = Σ of source[row, column] over all rows. Items are COLUMN_TILE columns that lie side by side.
 
-    Rows are described by sizes[rank] and strides[rank], whose last entry stands for the columns and is not looked at.
+    Rows are described by sizes[rank] and strides[rank], whose last entries are the elements of a column, and how many
+    short ones without gaps are taken as one row, a power of two; the last of such rows may be shorter.
     """
     use_widest_vectors()
     sums, counter = floats(COLUMN_TILE), floats(COLUMN_LEVELS)
-    rows = 1
+    together = strides[rank - 1]
+    rows, width = 1, columns * together
     for d in range(rank - 1):
         rows *= sizes[d]
     for item in range(lo, hi):
         first = item * COLUMN_TILE
-        count = min(COLUMN_TILE, columns - first)
+        count, end = min(COLUMN_TILE, width - first), columns * sizes[rank - 1] - first
         for runs in range(-(-rows // ADDITIONS)):
             clear(sums, count)
             for row in range(runs * ADDITIONS, min(rows, (runs + 1) * ADDITIONS)):
                 start = row_start(row, rank, sizes, strides, 0) + first
-                for j in range(count):
+                for j in range(min(count, end - row * width)):
                     sums[j] += read(source, start + j)
             counter_add(counter, runs, sums, count)
         counter_total(counter, -(-rows // ADDITIONS), sums, count)
-        for j in range(count):
+        fold(sums, together // 2, columns)
+        for j in range(min(count, columns - first)):
             write(target, (first + j) * target_step, sums[j])
 
 
@@ -99,12 +102,11 @@ def add_to(sums: Any, source: Any, start: int, step: int, count: int) -> None:
 
 
 @inner
-def fold(lanes: Any) -> None:
-    """The sum of all lanes, in the first."""
-    half = LANES // 2
+def fold(sums: Any, half: int, columns: int) -> None:
+    """The sums of rows of columns, twice as many as `half` says, in the first."""
     while half:
-        for j in range(half):
-            lanes[j] += lanes[half + j]
+        for j in range(half * columns):
+            sums[j] += sums[half * columns + j]
         half //= 2
 
 
