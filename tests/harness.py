@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import aclnn
-from aclnn.base.geometry import Array
+from aclnn.base.geometry import Array, contiguous_strides
 from aclnn.contract.cases import Case, fill, kept, views
 from aclnn.golden.judge.sound import Judged, judge
 from aclnn.runtime import scratch
@@ -88,3 +88,12 @@ def moved(array: Array, elements: int) -> aclnn.Tensor:
     start = (-storage.ctypes.data % 64) // array.itemsize + elements
     storage[start : start + array.size] = array.ravel()
     return aclnn.Tensor(storage, array.shape, offset=start)
+
+
+def turned(case: Case, *names: str) -> Case:
+    """The case with tensors whose first axis lies innermost: neighbours along the last are far apart."""
+    changed = {}
+    for name in names:
+        specs = [s._replace(strides=contiguous_strides(s.shape[::-1])[::-1]) for s in case.call.specs(name)]
+        changed[name] = tuple(specs) if case.op.by_name[name].kind == "tensor_list" else specs[0]
+    return case.but("turned", **changed)

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aclnn
-from aclnn.base.dtype import FLOAT16, FLOAT32
+from aclnn.base.dtype import FLOAT16, FLOAT32, DType
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
 from aclnn.kernels.matmul import matrix
 from aclnn.ops.lstm import lstm_backward_case
 from aclnn.ops.lstm_forward import lstm_case
-from tests.harness import assert_sound, bits, call, moved
+from tests.harness import assert_sound, bits, call, moved, turned
 from tests.ops.test_lstm import lengths
 
 pytest.importorskip("numba")
@@ -111,6 +111,19 @@ def test_nan_reaches_what_depends_on_it(name: str) -> None:
 )
 def test_more_rows_and_units_than_a_tile_has(sizes: Any) -> None:
     assert_sound(lstm_backward_case(**sizes), "fast")
+
+
+@pytest.mark.parametrize(
+    "names", [("dy",), ("i", "g", "f", "o", "c", "tanhc"), ("hx",), ("input", "h", "dxOut")], ids=len
+)
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16], ids=str)
+def test_features_that_do_not_lie_side_by_side(names: tuple[str, ...], dtype: DType) -> None:
+    case = lstm_backward_case(3, 4, 5, 6, layers=2, bidirectional=True, lengths=(3, 3, 2, 0), dtype=dtype)
+    assert_sound(turned(case, *names), "fast")
+
+
+def test_more_sequences_than_65536() -> None:
+    assert_sound(lstm_backward_case(2, 70_001, 3, 2), "fast")
 
 
 def test_memory_that_does_not_begin_a_cache_line_gives_the_same_bits() -> None:

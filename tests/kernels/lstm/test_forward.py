@@ -16,7 +16,7 @@ from aclnn.kernels.lstm_cell import fast as lstm_cell_fast
 from aclnn.kernels.matmul import matrix
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_case
 from aclnn.ops.lstm_forward import lstm_case
-from tests.harness import assert_sound, bits, call
+from tests.harness import assert_sound, bits, call, turned
 from tests.ops.test_lstm_forward import arrays, cases, taking_part
 
 pytest.importorskip("numba")
@@ -55,6 +55,23 @@ def spread(case: Case) -> Case:
 @given(SEQUENCES.filter(lambda c: not c.values["input"].is_empty), st.booleans())
 def test_any_sequences_are_sound(case: Case, with_gaps: bool) -> None:
     assert_sound(spread(case) if with_gaps else case, "fast")
+
+
+@pytest.mark.parametrize(
+    "names", [("output",), fast.LISTS, ("input", "hx", "output", "hy", "cy", *fast.LISTS)], ids=len
+)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_features_that_do_not_lie_side_by_side(names: tuple[str, ...], dtype: DType) -> None:
+    case = lstm_case(3, 4, 5, 6, layers=2, bidirectional=True, lengths=(3, 3, 2, 0), dtype=dtype, device=CPU)
+    assert_sound(turned(case, *names), "fast")
+
+
+def test_lists_that_take_no_part_may_lie_anyhow() -> None:
+    assert_sound(turned(lstm_case(3, 4, 5, 6, train=False), "output"), "fast")
+
+
+def test_more_sequences_than_65536() -> None:
+    assert_sound(lstm_case(2, 70_001, 3, 2), "fast")
 
 
 @settings(max_examples=100)

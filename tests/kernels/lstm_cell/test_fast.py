@@ -11,8 +11,8 @@ import aclnn
 from aclnn.base.dtype import FLOAT16, FLOAT32, DType
 from aclnn.contract.cases import fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case
-from tests.harness import bits, call
+from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_backward_case, thnn_fused_lstm_cell_case
+from tests.harness import assert_sound, bits, call, turned
 
 pytest.importorskip("numba")
 
@@ -65,6 +65,15 @@ def test_what_does_not_lie_side_by_side_is_read_where_it_lies(strides: tuple[int
     found = aclnn.thnn_fused_lstm_cell_backward(*states, storage, True)
     dense = aclnn.thnn_fused_lstm_cell_backward(*(s.copy() for s in states), storage.copy(), True)
     assert [a.tobytes() for a in found] == [a.tobytes() for a in dense]
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16], ids=str)
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_results_whose_columns_do_not_lie_side_by_side(dtype: DType, has_bias: bool) -> None:
+    backward = thnn_fused_lstm_cell_backward_case(40, 70, has_bias, dtype=dtype)
+    assert_sound(turned(backward, "gradGatesOut", "gradCxOut"), "fast")
+    forward = thnn_fused_lstm_cell_case(40, 70, has_bias, dtype)
+    assert_sound(turned(forward, "inputGates", "hiddenGates", "cx", "hyOut", "cyOut", "storageOut"), "fast")
 
 
 def test_who_serves_what() -> None:

@@ -10,12 +10,25 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
-from aclnn.kernels.lstm.program import ALONE, KERNELS, NOWHERE, LstmProgram, Moving, Sequences, Spot, TimeLoop, scratch
+from aclnn.kernels.lstm.program import (
+    ALONE,
+    KERNELS,
+    NOWHERE,
+    DenseCopies,
+    LstmProgram,
+    Moving,
+    Sequences,
+    Sizes,
+    Spot,
+    TimeLoop,
+    scratch,
+)
 from aclnn.kernels.matmul import matrix
 from aclnn.kernels.native import abi, jit
 from aclnn.kernels.native.threads import Work, worth
@@ -24,7 +37,6 @@ from aclnn.kernels.shared import convert, sums
 from aclnn.kernels.shared.launch import Launch, Numbers, Room
 from aclnn.kernels.shared.workspace import Arena, spread
 
-MOST_SEQUENCES = 65_536  # whose sums of a step lie in the workspace
 ROWS_AHEAD = 256  # of the input that are multiplied before steps take them: what is made is still near then
 PER_THREAD = 32768  # elements of a copy that pay for waking a thread
 SAVED = ("i", "f", "g", "o", "tanhc", "c")  # in the order of the gates' arguments
@@ -35,8 +47,7 @@ LISTS = ("iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")  # likewise
 def lstm_backward_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
     steps, batch, hidden = call["i"][0].shape
     sizes = Sizes(steps, batch, call["input"].shape[2], hidden, call["numLayers"], 2 if call["bidirectional"] else 1)
-    side_by_side = [(name, call.specs(name)) for name in ("dy", "i", "g", "f", "o", "c", "tanhc")]
-    return _prepared(BackwardPlan, call, sizes, threads, [*side_by_side, ("hx[1]", [call["hx"][1]])])
+    return _prepared(BackwardPlan, call, sizes, threads, ("dy", "i", "g", "f", "o", "c", "tanhc", "hx"))
 
 
 @kernel("aclnnLSTM", "tiles", engine="fast")
@@ -46,50 +57,21 @@ def lstm_on_tiles(call: Call, threads: int) -> Prepared | Refusal:
         steps, batch = batch, steps
     hidden, directions = call["params"][1].shape[1], 2 if call["bidirectional"] else 1
     sizes = Sizes(steps, batch, features, hidden, call["numLayers"], directions)
-    side_by_side = [(name, call.specs(name)) for name in ("output", *(LISTS if call["train"] else ()))]
-    return _prepared(ForwardPlan, call, sizes, threads, side_by_side)
+    return _prepared(ForwardPlan, call, sizes, threads, ("output", *(LISTS if call["train"] else ())))
 
 
 def _prepared(
-    plan_of: type[LstmPlan],
-    call: Call,
-    sizes: Sizes,
-    threads: int,
-    side_by_side: Sequence[tuple[str, Sequence[TensorSpec]]],
+    plan_of: type[LstmPlan], call: Call, sizes: Sizes, threads: int, side_by_side: Sequence[str]
 ) -> Prepared | Refusal:
     if call["input"].dtype not in jit.POINTER:
         return Refusal("it takes float32, float16 and bfloat16")
     if call["input"].is_empty or sizes.rows * sizes.hidden == 0:
         return Refusal("a tensor is empty")
-    if sizes.batch > MOST_SEQUENCES:
-        return Refusal(f"{sizes.batch} sequences are more than {MOST_SEQUENCES}")
-    for name, specs in side_by_side:
-        if any(spec.strides[-1] != 1 and spec.shape[-1] != 1 for spec in specs):
-            return Refusal(f"the features of {name} do not lie side by side")
     try:
-        plan = plan_of(call, sizes, threads)
+        plan = plan_of(call, sizes, threads, side_by_side)
     except jit.NoNativeCodeError as error:
         return Refusal(str(error))
     return Prepared(plan.run, plan.arena.size)
-
-
-class Sizes(NamedTuple):
-    """What the matrices of a call look like."""
-
-    steps: int
-    batch: int
-    features: int
-    hidden: int
-    layers: int
-    directions: int
-
-    @property
-    def rows(self) -> int:
-        return self.steps * self.batch
-
-    def width(self, layer: int) -> int:
-        """The features that a layer sees."""
-        return self.directions * self.hidden if layer else self.features
 
 
 class LstmPlan:
@@ -98,10 +80,15 @@ class LstmPlan:
 
     TENSORS: ClassVar[tuple[str, ...]]
     COUNTS: ClassVar[str]  # the tensor with the batch sizes
+    TAKES: ClassVar[bool]  # whether the gates take, or make, tensors of whose features they do many at once
 
-    def __init__(self, call: Call, sizes: Sizes, threads: int):
-        self.call, self.sizes, self.threads = call, sizes, threads
+    def __init__(self, call: Call, sizes: Sizes, threads: int, side_by_side: Sequence[str]):
+        self.sizes, self.threads = sizes, threads
         self.dtype, self.arena, self.numbers = call["input"].dtype, Arena(), Numbers()
+        self.copies = DenseCopies(self.arena, threads, self.TAKES)
+        self.call = replace(
+            call, values={**call.values, **{name: self.as_met(name, call[name]) for name in side_by_side}}
+        )
         self.room, self.letter = Room(self.arena, self.numbers, threads), jit.POINTER[self.dtype]
         self.variable = call[self.COUNTS] is not None
         self.each = len(call["params"]) // (sizes.layers * sizes.directions)
@@ -111,6 +98,12 @@ class LstmPlan:
         self.between = [self.floats(sizes.rows, sizes.width(1), sizes.layers > n) for n in (1, 2)]
         self.state, self.cell = self.floats(2 * sizes.batch, sizes.hidden), self.floats(sizes.batch, sizes.hidden)
         self.packing: list[list[Launch]] = []
+
+    def as_met(self, name: str, value: Any) -> Any:
+        """The value of an argument, with tensors as the gates meet them."""
+        if isinstance(value, TensorSpec):
+            return self.copies.of(self.spot(name), value)
+        return tuple(self.copies.of(self.spot(name, n), spec) for n, spec in enumerate(value))
 
     def floats(self, rows: int, columns: int, wanted: bool = True) -> int:
         """Reserves a matrix of float32 that lives as long as a layer, or longer."""
@@ -143,14 +136,18 @@ class LstmPlan:
     def run(self) -> Run:
         """What one executor runs."""
         program = LstmProgram(self.sizes.steps, self.sizes.batch, self.TENSORS.index(self.COUNTS))
+        if self.TAKES:
+            self.copies.add_to(program)
         self.write(program)
+        if not self.TAKES:
+            self.copies.add_to(program)
         return program.run
 
     def write(self, program: LstmProgram) -> None:
         raise NotImplementedError
 
     def spot(self, name: str, element: int = ALONE) -> Spot:
-        return Spot(self.TENSORS.index(name), element, 0)
+        return self.copies.met_at(Spot(self.TENSORS.index(name), element, 0))
 
     def slice_of(self, name: str, spec: TensorSpec, k: int, element: int = ALONE) -> Spot:
         """The states of a layer and direction."""
@@ -198,10 +195,10 @@ class BackwardPlan(LstmPlan):
         *("input", "hx", "params", "dy", "dh", "dc", "i", "g", "f", "o", "h", "c", "tanhc", "batchSizesOptional"),
         *("dxOut", "dhPrevOut", "dcPrevOut", "dparamsOut"),
     )
-    COUNTS = "batchSizesOptional"
+    COUNTS, TAKES = "batchSizesOptional", True
 
-    def __init__(self, call: Call, sizes: Sizes, threads: int):
-        super().__init__(call, sizes, threads)
+    def __init__(self, call: Call, sizes: Sizes, threads: int, side_by_side: Sequence[str]):
+        super().__init__(call, sizes, threads, side_by_side)
         letter, out = self.letter, call["dxOut"]
         self.gates = [
             jit.load("lstm_gates.backward", f"Fiiiiiiii{letter * 6}{dy}FFFFI{letter}FFii") for dy in ("F", letter)
@@ -323,10 +320,10 @@ class ForwardPlan(LstmPlan):
     """From the bottom layer up, along each direction."""
 
     TENSORS = ("input", "params", "hx", "batchSizes", "output", "hy", "cy", *LISTS)
-    COUNTS = "batchSizes"
+    COUNTS, TAKES = "batchSizes", False
 
-    def __init__(self, call: Call, sizes: Sizes, threads: int):
-        super().__init__(call, sizes, threads)
+    def __init__(self, call: Call, sizes: Sizes, threads: int, side_by_side: Sequence[str]):
+        super().__init__(call, sizes, threads, side_by_side)
         letter = self.letter
         self.gates = [jit.load("lstm_gates.forward", f"FiiiiiiiiF{out}{letter * 7}FFIFFii") for out in ("F", letter)]
         self.gathers = not self.is_matrix(call["input"], call["batchFirst"])

@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aclnn.base.geometry import Array
-from aclnn.base.tensor import TensorSpec
+from aclnn.base.tensor import TensorSpec, dense
 from aclnn.kernels.matmul import matrix
 from aclnn.kernels.native import abi, jit
 from aclnn.kernels.native.entry import Entry
 from aclnn.kernels.native.memory import address, aligned
 from aclnn.kernels.native.threads import Work, runtime
+from aclnn.kernels.shared import convert
 from aclnn.kernels.shared.launch import Launch
+from aclnn.kernels.shared.workspace import Arena
 
 WORKSPACE, ALONE = -1, -1
 KERNELS = ("lstm.steps", "IIIii"), ("lstm.time_loop", "I")  # of a time loop
@@ -56,6 +58,25 @@ class Sequences(NamedTuple):
         if batch_first:
             per_step, per_sequence = per_sequence, per_step
         return cls(spot, per_step * spec.dtype.itemsize, per_sequence, per_feature)
+
+
+class Sizes(NamedTuple):
+    """What the matrices of a call look like."""
+
+    steps: int
+    batch: int
+    features: int
+    hidden: int
+    layers: int
+    directions: int
+
+    @property
+    def rows(self) -> int:
+        return self.steps * self.batch
+
+    def width(self, layer: int) -> int:
+        """The features that a layer sees."""
+        return self.directions * self.hidden if layer else self.features
 
 
 class LstmProgram:
@@ -106,6 +127,31 @@ class LstmProgram:
             self.counts[:] = tensors[self._batch_sizes].tolist()
         for run in self._runs:
             run()
+
+
+class DenseCopies:
+    """Dense copies, in the workspace, of tensors whose features do not lie side by side. They come before the program
+    runs, or go after it."""
+
+    def __init__(self, arena: Arena, threads: int, come: bool):
+        self._arena, self._threads, self._come = arena, threads, come
+        self._copies: dict[Spot, tuple[convert.Copy, Spot]] = {}
+
+    def of(self, spot: Spot, spec: TensorSpec) -> TensorSpec:
+        """How the tensor at a spot lies where it is met."""
+        if spec.strides[-1] == 1 or spec.shape[-1] == 1:
+            return spec
+        ours = dense(spec.dtype, spec.shape)
+        copy = convert.plan(*((spec, ours) if self._come else (ours, spec)), self._threads)
+        self._copies[spot] = copy, scratch(self._arena.reserve(ours.size * ours.dtype.itemsize))
+        return ours
+
+    def met_at(self, spot: Spot) -> Spot:
+        return self._copies[spot][1] if spot in self._copies else spot
+
+    def add_to(self, program: LstmProgram) -> None:
+        for spot, (copy, ours) in self._copies.items():
+            program.add(copy.work(), *((spot, ours) if self._come else (ours, spot)))
 
 
 class Moving(NamedTuple):

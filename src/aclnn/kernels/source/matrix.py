@@ -32,8 +32,11 @@ from aclnn.kernels.source.indirect import (
 )
 from aclnn.kernels.source.vectors import TO_WRITE, fetch, move
 
+LINE = 16  # elements of a cache line
 LOW = 4  # rows of lower tiles: with them, no even number of rows from 4 on leaves any of a tile idle
 PLACES = BLOCK_ROWS + ROWS
+SMALL = 4096  # elements of a block that lie in the first cache beside those of the next
+MANY = 8  # tiles, from which on fetching what comes next costs less than waiting for it
 
 
 @inner
@@ -134,11 +137,20 @@ def sum_tiles(
         count = stop - start
         for t in range(first, min(last, high)):
             rows, to = shifted(bases, t * ROWS), shifted(work, (t * ROWS - top) * width)
+            if last - first >= MANY and count * width <= SMALL:
+                fetch_part(shifted(near, count * width), count * width, t - first, last - first)
             multiply(ROWS, 1, width, count, chain, a, rows, places, near, 0, to, adds, aside)
         for t in range(max(first, high), last):
             row = first_row(t, high)
             rows, to = shifted(bases, row), shifted(work, (row - top) * width)
             multiply(LOW, 1, width, count, chain, a, rows, places, near, 0, to, adds, aside)
+
+
+@inner
+def fetch_part(b: Any, elements: int, part: int, parts: int) -> None:
+    """Asks for one of equal parts of so many elements."""
+    for line in range(elements * part // parts, elements * (part + 1) // parts, LINE):
+        fetch(b, line, 0)
 
 
 @inner
