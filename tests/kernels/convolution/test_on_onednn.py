@@ -72,6 +72,14 @@ def test_any_shape_with_any_value(case: Case, threads: int, seed: int, specials:
         assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
 
 
+@pytest.mark.parametrize("nd", [1, 2])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_taps_that_meet_nothing_have_a_gradient_of_zeros(nd: int, transposed: bool) -> None:
+    sizes = {"size": 1, "kernel": 2, "stride": 2, "padding": 0 if transposed else 1}
+    case = convolution_backward_case(nd, in_channels=16, transposed=transposed, dtype=BFLOAT16, **sizes)
+    assert_sound(case, "fast")
+
+
 def test_what_it_cannot_lay_out_is_computed_by_others() -> None:
     """A broadcast gradient that runs backwards, of a transposed convolution: oneDNN makes no program of it."""
     rng = np.random.default_rng(0)

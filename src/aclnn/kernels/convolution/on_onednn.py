@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from aclnn.base.dtype import BFLOAT16, FLOAT32, DType, promote
 from aclnn.base.geometry import Array
 from aclnn.base.rounding import KEEP
-from aclnn.base.taps import Window
+from aclnn.base.taps import Window, tap_ranges
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution.call import INPUTS, OUTPUTS, AskedConvolution, as_gradient, sides, wanted, window_of
@@ -86,11 +86,21 @@ def refused(call: Call) -> str | None:
         return "it takes bfloat16"
     if "bias" in call.values and call["bias"] is not None and call["transposed"]:
         return "it adds no bias to a transposed convolution"
+    if "outputMask" in call.values and call["outputMask"][1] and _has_idle_taps(call):
+        return "it writes no gradient of some taps that meet nothing but padding"
     try:
         has_bfloat16 = onednn.library().has_bfloat16
     except onednn.OneDnnError as reason:
         return str(reason)
     return None if has_bfloat16 else "the processor has no instructions for bfloat16"
+
+
+def _has_idle_taps(call: Call) -> bool:
+    """Whether some meet nothing but padding."""
+    wide, narrow = (call[name].shape[2:] for name in sides(call))
+    window, kernel = window_of(call), call["weight"].shape[2:]
+    along = tap_ranges(narrow, wide, kernel, window.stride, window.padding_before, window.dilation)
+    return any(positions.start == positions.stop for taps in along for positions, _ in taps)
 
 
 def prepared(asked: AskedConvolution, threads: int, exact: Prepared) -> Prepared | Refusal:

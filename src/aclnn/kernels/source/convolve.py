@@ -62,7 +62,7 @@ from aclnn.kernels.source.indirect import (
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places, start_of
 from aclnn.kernels.source.vectors import TO_READ_LATER, TO_WRITE, fetch, move
 
-LINE_ELEMENTS = 16  # of a cache line
+LINE = 16  # elements of a cache line
 WORTH_TURNING, TURNED = 3, 8 * LANES  # terms side by side, at least and at most
 SQUARE = LANES * LANES
 TILES, FILLED = POSITIONS_TOGETHER // ROWS, POSITIONS_TOGETHER + ROWS  # of positions that are made together
@@ -374,7 +374,7 @@ def add_blocks(
             while first < end and not mask >> (bit + end - 1 - block) & 1:
                 end -= 1
             begun = block % table[PER_BIT] > 0 or mask & ((1 << bit) - 1) != 0
-        for line in range(size * i // count, size * (i + ROWS) // count, LINE_ELEMENTS):
+        for line in range(size * i // count, size * (i + ROWS) // count, LINE):
             fetch(coming, line, TO_READ_LATER)
         fetch_result(written, i, panel * COLUMNS, table)
         if first == end:
@@ -403,7 +403,7 @@ def fetch_result(written: Any, i: int, channel: int, table: Any) -> None:
     to, places, now = written
     if now and table[COLUMN_PLACES] == 0:
         size, step = table[PUT_SIZE], table[OUT_STRIDES + 1]
-        for m in range(channel, min(channel + COLUMNS, table[OUTPUTS]), LINE_ELEMENTS if step == 1 else 1):
+        for m in range(channel, min(channel + COLUMNS, table[OUTPUTS]), LINE if step == 1 else 1):
             fetch(pointer(to + size * (places[i] + m * step)), 0, TO_WRITE)
 
 

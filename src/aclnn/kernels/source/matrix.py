@@ -30,7 +30,7 @@ from aclnn.kernels.source.indirect import (
     whole_vectors,
     words,
 )
-from aclnn.kernels.source.vectors import TO_WRITE, fetch, move
+from aclnn.kernels.source.vectors import TO_READ, TO_WRITE, fetch, move
 
 LINE = 16  # elements of a cache line
 LOW = 4  # rows of lower tiles: with them, no even number of rows from 4 on leaves any of a tile idle
@@ -150,7 +150,7 @@ def sum_tiles(
 def fetch_part(b: Any, elements: int, part: int, parts: int) -> None:
     """Asks for one of equal parts of so many elements."""
     for line in range(elements * part // parts, elements * (part + 1) // parts, LINE):
-        fetch(b, line, 0)
+        fetch(b, line, TO_READ)
 
 
 @inner
