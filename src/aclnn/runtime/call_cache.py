@@ -16,7 +16,7 @@ from aclnn.base.run_once import ProcessLock
 from aclnn.kernels.native import floating
 from aclnn.kernels.native.floating import is_default
 from aclnn.kernels.registry import Run, forgetters
-from aclnn.runtime import scratch
+from aclnn.runtime import large_outputs, scratch
 from aclnn.runtime.call_key import CallKey
 from aclnn.runtime.plan import Plan, failure
 from aclnn.runtime.replay import Replay
@@ -186,5 +186,6 @@ def clear() -> None:
     """Forgets all calls, and gives back the scratch, the runs and the programs that were kept for them."""
     call_cache.clear()
     scratch.clear()
+    large_outputs.clear()
     for forget in forgetters:
         forget()

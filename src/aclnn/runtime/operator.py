@@ -28,7 +28,7 @@ from aclnn.runtime import scratch, settings
 from aclnn.runtime.call_cache import call_cache
 from aclnn.runtime.call_key import CallKey, call_key, says_all
 from aclnn.runtime.executor import Executor, check_values
-from aclnn.runtime.memory import new_memory
+from aclnn.runtime.memory import output_memory
 from aclnn.runtime.overlap import check_addresses
 from aclnn.runtime.plan import Plan, make_plan
 from aclnn.runtime.refusals import parameter
@@ -238,7 +238,7 @@ class Binding:
             self.memory[arg.name] = None
             return None
         specs = self.plan.call.specs(arg.name)
-        arrays = [new_memory(self.op, arg.name, s.shape, s.dtype) for s in specs]
+        arrays = [output_memory(self.op, arg.name, s.shape, s.dtype) for s in specs]
         if self.rows and self.op.rows and arg.name in self.op.rows.args:  # the caller has rows: it gets rows
             results = [a.reshape(a.shape[0] * a.shape[1], a.shape[2]) for a in arrays]
         else:
