@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.base.dtype import UINT8, DType
+from aclnn.base.dtype import DType
 from aclnn.base.geometry import Array
 from aclnn.base.status import AclnnError, Status, reason
 from aclnn.base.tensor import kind_of

@@ -172,7 +172,7 @@ class DataPlan:
         if elements:
             strides = (weight.shape[0] // groups * narrow_stride, of_outputs)
             numbers = (columns, terms, put(places.ravel()), put(strides), *([self._outputs] if over.block > 1 else []))
-            name = "convolve.pack_blocks" if over.block > 1 else "convolve.pack_taps"
+            name = "panels.pack_blocks" if over.block > 1 else "panels.pack_taps"
             kinds, operands = jit.POINTER[weight.dtype] + "FiiII" + "i" * (over.block > 1), (self._names[1], place)
             items, threads = panels_of(columns) * groups, worth(elements, PER_THREAD, self._room.threads)
             self.packing.append(Launch(name, kinds, items, operands, numbers, threads))

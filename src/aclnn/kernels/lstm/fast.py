@@ -37,6 +37,7 @@ from aclnn.kernels.shared import convert, sums
 from aclnn.kernels.shared.launch import Launch, Numbers, Room
 from aclnn.kernels.shared.workspace import Arena, spread
 
+MOST_SEQUENCES = 2**22  # a plan lists where each begins
 ROWS_AHEAD = 256  # of the input that are multiplied before steps take them: what is made is still near then
 PER_THREAD = 32768  # elements of a copy that pay for waking a thread
 SAVED = ("i", "f", "g", "o", "tanhc", "c")  # in the order of the gates' arguments
@@ -67,6 +68,8 @@ def _prepared(
         return Refusal("it takes float32, float16 and bfloat16")
     if call["input"].is_empty or sizes.rows * sizes.hidden == 0:
         return Refusal("a tensor is empty")
+    if sizes.batch > MOST_SEQUENCES:
+        return Refusal(f"{sizes.batch} sequences are more than {MOST_SEQUENCES}")
     try:
         plan = plan_of(call, sizes, threads, side_by_side)
     except jit.NoNativeCodeError as error:

@@ -34,7 +34,7 @@ class Packed:
         tables = self.units, self.depth, places, put([self.units * per_column, per_column])
         letters, items = jit.POINTER[b.dtype] + "FiiII", kinds * panels_of(self.units)
         team = worth(elements, PACKED_PER_THREAD, room.threads)
-        self.launch = Launch("convolve.pack_weight", letters, items, ("b", self.place), tables, team)
+        self.launch = Launch("panels.pack_weight", letters, items, ("b", self.place), tables, team)
 
     def release(self, room: Room) -> None:
         """Gives its place to what is planned from now on."""

@@ -37,7 +37,6 @@ from aclnn.kernels.native.abi import (
 )
 from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, pointer, shifted
-from aclnn.kernels.source.convolve import width_of
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import (
     COLUMNS,
@@ -48,6 +47,7 @@ from aclnn.kernels.source.indirect import (
     whole_vectors,
     words,
 )
+from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places
 from aclnn.kernels.source.vectors import TO_WRITE, fetch
 

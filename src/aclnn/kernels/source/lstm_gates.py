@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from aclnn.kernels.source.arithmetic import fma, lie_apart, sigmoid, tanh, use_widest_vectors
-from aclnn.kernels.source.convolve import width_of
 from aclnn.kernels.source.elements import read, write
 from aclnn.kernels.source.helpers import inlined
 from aclnn.kernels.source.indirect import COLUMNS
+from aclnn.kernels.source.panels import width_of
 
 ONE, ZERO = np.float32(1), np.float32(0)
 

@@ -18,7 +18,6 @@ from aclnn.kernels.native.abi import (
 )
 from aclnn.kernels.source.arithmetic import use_widest_vectors
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry, shifted
-from aclnn.kernels.source.convolve import width_of
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import (
     COLUMNS,
@@ -30,6 +29,7 @@ from aclnn.kernels.source.indirect import (
     whole_vectors,
     words,
 )
+from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.vectors import TO_READ, TO_WRITE, fetch, move
 
 LINE = 16  # elements of a cache line
