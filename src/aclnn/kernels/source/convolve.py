@@ -274,21 +274,9 @@ def add_blocks(
         if first == end:
             continue
         start, stop = term_of(first, table), term_of(end, table)
-        multiply(
-            ROWS,
-            1,
-            columns,
-            stop - start,
-            table[CHAIN_LENGTH],
-            x,
-            shifted(places, i),
-            shifted(rows, start),
-            weights_at(weight, panel, first, table),
-            0,
-            shifted(sums, i * columns),
-            begun,
-            aside,
-        )
+        at, offsets, to = shifted(places, i), shifted(rows, start), shifted(sums, i * columns)
+        b = weights_at(weight, panel, first, table)
+        multiply(ROWS, 1, columns, stop - start, table[CHAIN_LENGTH], x, at, offsets, b, 0, to, begun, aside)
 
 
 @inner
