@@ -120,12 +120,13 @@ class Kept(NamedTuple):
     """What a lot of a pass has near while it makes sums."""
 
     positions: int  # whose sums are made together
-    panels: int  # that take turns, so that it has the sums of all of them
+    panels: int  # that take turns
+    summed: int  # columns whose sums it has: those of all these panels, unless one block makes a panel whole
     packed_terms: int  # of blocks that are packed; 0: none is
 
     @property
     def elements(self) -> int:
-        return ROWS * columns() + self.positions * (self.panels * columns() + self.packed_terms)
+        return ROWS * columns() + self.positions * (self.summed + self.packed_terms)
 
 
 class DataPlan:
@@ -249,11 +250,12 @@ class DataPlan:
         """Panels take turns for every block of terms where that is packed for them, and where the block of a panel's
         weights is near: else those of one panel had better come in order."""
         packed_terms = order.terms_together(laid.rows.size) if self._packs(laid) else 0
-        in_turn = order.blocks > order.together and (packed_terms > 0 or _weights_are_near())
-        together = panels if in_turn else 1
-        fitting = KEPT_ELEMENTS // max(packed_terms, together * columns()) // ROWS * ROWS
+        several = order.blocks > order.together
+        together = panels if packed_terms or (several and _weights_are_near()) else 1
+        summed = together * columns() if several else columns()
+        fitting = KEPT_ELEMENTS // max(packed_terms, summed) // ROWS * ROWS
         filled = -(-positions // ROWS) * ROWS
-        return Kept(min(POSITIONS_TOGETHER, filled, max(ROWS, fitting)), together, packed_terms)
+        return Kept(min(POSITIONS_TOGETHER, filled, max(ROWS, fitting)), together, summed, packed_terms)
 
     def _packs(self, laid: Laid) -> bool:
         """Whether positions lie side by side, channels far apart, and these are many: read where they are, a tile of

@@ -45,6 +45,7 @@ from aclnn.kernels.native.abi import (
 )
 from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, pointer, shifted
+from aclnn.kernels.source.elements import floats
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import (
     COLUMNS,
@@ -119,6 +120,7 @@ def make_panels(
     if table[KINDS_OF]:
         find_masks(kinds, together, pointer(table[KINDS_OF]), masks)
     panels, sums = -(-table[OUTPUTS] // COLUMNS), shifted(packed, table[TOGETHER] * table[PACKED_TERMS])
+    apart = COLUMNS * table[TOGETHER] if table[BLOCKS] > table[BLOCKS_TOGETHER] else 0
     last_panel = panels * (split + 1) // table[SPLITS]
     for first in range(panels * split // table[SPLITS], last_panel, table[PANELS_TOGETHER]):
         end = min(last_panel, first + table[PANELS_TOGETHER])
@@ -126,7 +128,7 @@ def make_panels(
             near = brought_near(x, bases, together, rows, block, packed, table)
             written = to, out_places, behind(block, table) >= table[BLOCKS]
             for panel in range(first, end):
-                made = shifted(sums, (panel - first) * COLUMNS * table[TOGETHER])
+                made = shifted(sums, (panel - first) * apart)
                 coming = weights_after(weight, first, panel, end, block, table)
                 add_blocks(near, together, weight, panel, block, made, work, masks, coming, written, table)
                 if written[2] and finish_panel(made, together, bias, to, out_places, panel * COLUMNS, listed, table):
@@ -313,12 +315,13 @@ def is_strange(sums: Any, count: int) -> bool:
 
 @inner
 def add_bias(sums: Any, count: int, bias: Any, channel: int, table: Any) -> None:
-    outputs, channels = table[OUTPUTS], table[OUT_CHANNELS]
-    columns = width_of(outputs - channel)
-    for m in range(min(columns, outputs - channel)):
-        added = bias[(channel + m) % channels]
-        for i in range(count):
-            sums[i * columns + m] += added
+    """Row by row: down the columns of sums, no vector would fit."""
+    added, columns = floats(COLUMNS), width_of(table[OUTPUTS] - channel)
+    for m in range(columns):
+        added[m] = bias[(channel + m) % table[OUT_CHANNELS]] if channel + m < table[OUTPUTS] else np.float32(0)
+    for i in range(count):
+        for m in range(columns):
+            sums[i * columns + m] += added[m]
 
 
 @inner
