@@ -86,13 +86,15 @@ def refused(call: Call) -> str | None:
         return "it takes bfloat16"
     if "bias" in call.values and call["bias"] is not None and call["transposed"]:
         return "it adds no bias to a transposed convolution"
-    if "outputMask" in call.values and call["outputMask"][1] and _has_idle_taps(call):
-        return "it writes no gradient of some taps that meet nothing but padding"
     try:
         has_bfloat16 = onednn.library().has_bfloat16
     except onednn.OneDnnError as reason:
         return str(reason)
-    return None if has_bfloat16 else "the processor has no instructions for bfloat16"
+    if not has_bfloat16:
+        return "the processor has no instructions for bfloat16"
+    if "outputMask" in call.values and call["outputMask"][1] and _has_idle_taps(call):
+        return "it writes no gradient of some taps that meet nothing but padding"
+    return None
 
 
 def _has_idle_taps(call: Call) -> bool:

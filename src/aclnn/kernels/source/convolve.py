@@ -57,9 +57,8 @@ from aclnn.kernels.source.indirect import (
 )
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places, start_of
-from aclnn.kernels.source.vectors import TO_READ_LATER, TO_WRITE, fetch
+from aclnn.kernels.source.vectors import LINE, TO_READ_LATER, TO_WRITE, fetch
 
-LINE = 16  # elements of a cache line
 TILES, FILLED = POSITIONS_TOGETHER // ROWS, POSITIONS_TOGETHER + ROWS  # of positions that are made together
 ALL = -1  # a mask
 

@@ -49,9 +49,7 @@ from aclnn.kernels.source.indirect import (
 )
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places
-from aclnn.kernels.source.vectors import TO_WRITE, fetch
-
-LINE = 16  # elements of a cache line
+from aclnn.kernels.source.vectors import LINE, TO_WRITE, fetch
 
 
 @inner

@@ -69,6 +69,7 @@ from aclnn.kernels.source.helpers import inlined, inner, seldom
 from aclnn.kernels.source.sums import clear, counter_add, counter_total
 from aclnn.kernels.source.vectors import (
     CHUNK,
+    LINE,
     MOST_SUMS,
     MOST_TAPS,
     TO_READ,
@@ -81,7 +82,6 @@ from aclnn.kernels.source.vectors import (
     sums_per_tap,
 )
 
-LINE = 16  # elements of a cache line, of the widest dtype
 NOT_FINITE = np.int32(0x7F800000)
 
 

@@ -30,9 +30,8 @@ from aclnn.kernels.source.indirect import (
     words,
 )
 from aclnn.kernels.source.panels import width_of
-from aclnn.kernels.source.vectors import TO_READ, TO_WRITE, fetch, move
+from aclnn.kernels.source.vectors import LINE, TO_READ, TO_WRITE, fetch, move
 
-LINE = 16  # elements of a cache line
 LOW = 4  # rows of lower tiles: with them, no even number of rows from 4 on leaves any of a tile idle
 PLACES = BLOCK_ROWS + ROWS
 SMALL = 4096  # elements of a block that lie in the first cache beside those of the next

@@ -103,6 +103,7 @@ def move(context: Any, width: Any, source: Any, start: Any, target: Any, to: Any
     return types.void(width, source, types.int64, target, types.int64), code
 
 
+LINE = 16  # elements of a cache line, of the widest dtype
 TO_READ, TO_WRITE, TO_READ_LATER = range(3)
 
 
