@@ -226,18 +226,32 @@ def _copied_strides(picture: Picture, channels: int, over: Pass, box: Sequence[i
 
 
 def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, least: int, most: int) -> list[int]:
-    """The size of boxes (batch, z, y, x): rows first, as many as fit, evenly; 1 where those inside are not whole. They
-    have the least positions whatever these take, and never more than the most."""
-    box = [1, 1, 1, 1]
+    """The size of boxes (batch, z, y, x): of those with rows as long as fit and 1, 2, 4 … planes the one that meets the
+    least for each of its positions."""
+    planes = [1 << n for n in range(whole[1].bit_length()) if over.axes[0].met(2) > 2] or [1]
+    boxes = [_box_of(whole, over, channels, most_elements, least, most, n) for n in planes]
+    return min(boxes, key=lambda box: _met(over, box) / math.prod(box))
+
+
+def _met(over: Pass, box: Sequence[int]) -> int:
+    """How many elements of a channel a box meets."""
+    return box[0] * math.prod(axis.met(size) for axis, size in zip(over.axes, box[1:], strict=True))
+
+
+def _box_of(
+    whole: Sequence[int], over: Pass, channels: int, most_elements: int, least: int, most: int, planes: int
+) -> list[int]:
+    """Rows first, as many as fit, evenly; then more than so many planes only where those are whole. Boxes have the
+    least positions whatever these take, and never more than the most."""
+    box = [1, planes, 1, 1]
 
     def fits(d: int, size: int) -> bool:
         trial = [*box[:d], size, *box[d + 1 :]]
-        met = math.prod(axis.met(b) for axis, b in zip(over.axes, trial[1:], strict=True))
         positions = math.prod(trial)
-        return positions <= least or (channels * trial[0] * met <= most_elements and positions <= most)
+        return positions <= least or (channels * _met(over, trial) <= most_elements and positions <= most)
 
     for d in (3, 2, 1, 0):
-        low, high = 1, whole[d]
+        low, high = box[d], whole[d]
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if fits(d, middle) else (low, middle - 1)

@@ -13,9 +13,8 @@ from aclnn.contract.call import Call
 from aclnn.kernels.convolution.call import AskedConvolution, rounding_of, sides, window_of
 from aclnn.kernels.convolution.tiles import DataPlan, Shape
 from aclnn.kernels.convolution.tiles_weight import WeightPlan
-from aclnn.kernels.native import jit, launch_sequence
-from aclnn.kernels.native.launch_sequence import FOUND, Aim, Step
-from aclnn.kernels.native.threads import Work, worth
+from aclnn.kernels.native import launch_sequence
+from aclnn.kernels.native.launch_sequence import Aim, Step
 from aclnn.kernels.registry import Prepared
 from aclnn.kernels.shared import sums
 from aclnn.kernels.shared.launch import Launch, Numbers, Room
@@ -73,14 +72,13 @@ class TilesPlan:
         self._copies: dict[str, int] = {}  # where a tensor that is copied lies
         self._entering: list[Step] = []
         self._packing: list[Launch] = []
-        self._guards: list[Step] = []
         self._launches: list[Launch] = []
         self._leaving: list[Step] = []
 
     def steps(self) -> list[Step]:
         """All of it in order; what is launched is compiled by now. Raises NoNativeCodeError."""
         packing, launches = map(self._step, self._packing), map(self._step, self._launches)
-        return [*self._entering, *packing, *self._guards, *launches, *self._leaving]
+        return [*self._entering, *packing, *launches, *self._leaving]
 
     def _step(self, launch: Launch) -> Step:
         launch.load()
@@ -143,12 +141,6 @@ class TilesPlan:
         plan = DataPlan(self._shape(met, weight), onto_wide, names, self._room)
         self._packing += plan.packing
         self._launches += plan.launches
-        self._guards += [self._guard(*packed) for packed in plan.packed if plan.pads]
 
     def _shape(self, met: Mapping[str, TensorSpec], weight: TensorSpec) -> Shape:
         return Shape(met[self._wide], met[self._narrow], weight, self._window, self._call["groups"])
-
-    def _guard(self, place: int, size: int) -> Step:
-        """Looks for NaN and Inf in what is packed."""
-        entry, team = jit.load("convert.find_not_finite", "FI"), worth(size, sums.PER_THREAD, self._threads)
-        return Step(lambda: Work(entry, size, 1024, [0, 0], team), (Aim(0, place), Aim(1, FOUND)))

@@ -147,12 +147,11 @@ class DataPlan:
         source, out = (shape.narrow, shape.wide) if onto_wide else (shape.wide, shape.narrow)
         self._source, self._out = source, out
         self._inputs, self._outputs = source.shape[1] // shape.groups, out.shape[1] // shape.groups
-        self.pads = False
-        self.packed: list[tuple[int, int]] = []  # place and elements of what is packed of the weight
         self.packing: list[Launch] = []
         self.launches: list[Launch] = []
         overs = cheapest_passes(shape, onto_wide, self._outputs)
         orders = [order_of(over, as_five(source).sizes, self._inputs) for over in overs]
+        self._found = FOUND if any(map(self._pads, overs)) else None  # where what is not finite in the weight is said
         packed = list(map(self._pack_weight, overs, orders))  # all of it before a pass runs
         for of_a_pass in zip(overs, orders, packed, strict=True):
             self._add_pass(*of_a_pass)
@@ -174,20 +173,21 @@ class DataPlan:
             strides = (weight.shape[0] // groups * narrow_stride, of_outputs)
             numbers = (columns, terms, put(places.ravel()), put(strides), *([self._outputs] if over.block > 1 else []))
             name = "panels.pack_blocks" if over.block > 1 else "panels.pack_taps"
-            kinds, operands = jit.POINTER[weight.dtype] + "FiiII" + "i" * (over.block > 1), (self._names[1], place)
+            kinds = jit.POINTER[weight.dtype] + "FIiiII" + "i" * (over.block > 1)
+            operands = (self._names[1], place, self._found)
             items, threads = panels_of(columns) * groups, worth(elements, PER_THREAD, self._room.threads)
             self.packing.append(Launch(name, kinds, items, operands, numbers, threads))
-            self.packed.append((place, elements))
         return place
+
+    def _pads(self, over: Pass) -> bool:
+        return any(axis.pads(n) for axis, n in zip(over.axes, as_five(self._source).sizes, strict=True))
 
     def _add_pass(self, over: Pass, order: Order, packed: int) -> None:
         picture, out = as_five(self._source), as_five(self._out)
         axes = list(zip(over.axes, out.strides[2:], strict=True))
         start = sum(axis.start * step for axis, step in axes)
         out_strides = (*out.strides[:2], *(axis.step * step for axis, step in axes))
-        pads = any(axis.pads(n) for axis, n in zip(over.axes, picture.sizes, strict=True))
-        self.pads = self.pads or pads
-        copied = bool(over.shifts) and must_copy(self._source, pads)
+        copied = bool(over.shifts) and must_copy(self._source, self._pads(over))
         whole, threads = (out.batch, *over.sizes), self._threads(over)
         positions, panels = math.prod(whole) * self._shape.groups, panels_of(over.block * self._outputs)
         most = max(LEAST_SHARE, min(MOST_POSITIONS, positions // (BOXES_PER_THREAD * threads)))
@@ -258,14 +258,16 @@ class DataPlan:
         return Kept(min(POSITIONS_TOGETHER, filled, max(ROWS, fitting)), together, summed, packed_terms)
 
     def _packs(self, laid: Laid) -> bool:
-        """Whether positions lie side by side, channels far apart, and these are many: read where they are, a tile of
-        every channel would bring a cache line near for a few elements of it, and again for every panel. Where several
-        taps use these lines, that pays only if else they drive a block of weights out of the first cache."""
+        """Whether channels lie far apart, and these are many: read where they are, a tile of every channel would bring
+        a cache line near for a few elements of it, and again for every panel. Where several taps use these lines, or
+        positions do not lie side by side and are packed one by one, that pays only if else the lines drive a block of
+        weights out of the first cache."""
         to_next_channel, to_next_position = laid.table[MOVES + 1], laid.table[MOVES + 4]
-        if to_next_position != 1 or to_next_channel == 1 or self._outputs <= PACKED_PANELS * columns():
+        if to_next_channel == 1 or self._outputs <= PACKED_PANELS * columns():
             return False
         one_tap = laid.rows.size == self._inputs
-        return self._inputs >= (PACKED_TERMS if one_tap else MANY_CHANNELS) and (one_tap or _weights_are_near())
+        many = self._inputs >= (PACKED_TERMS if one_tap else MANY_CHANNELS)
+        return many and ((one_tap and to_next_position == 1) or _weights_are_near())
 
 
 def _weights_are_near() -> bool:

@@ -23,10 +23,9 @@ def chain(length: int) -> int:
 
 
 def even_chain(length: int, block: int) -> int:
-    """The same where sums are cut into blocks: chains of one length each, one less of them if that errs no more than
-    is allowed. Their sums are added one by one too."""
-    chains = -(-block // chain(length))
-    for count in (max(1, chains - 1), chains):
+    """The same where sums are cut into blocks: chains of one length each, as few as err no more than is allowed. Their
+    sums are added one by one too."""
+    for count in range(1, -(-block // chain(length)) + 1):
         most = -(-block // count)
         if most / 3 + length / most / 3 <= MOST_OF_ALLOWED * (8 + math.sqrt(length)):
             return most

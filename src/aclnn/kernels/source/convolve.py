@@ -43,7 +43,7 @@ from aclnn.kernels.native.abi import (
     WATCHES,
     WHOLE,
 )
-from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
+from aclnn.kernels.source.arithmetic import use_widest_vectors
 from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.elements import floats
 from aclnn.kernels.source.helpers import inner
@@ -55,7 +55,7 @@ from aclnn.kernels.source.indirect import (
     whole_vectors,
     words,
 )
-from aclnn.kernels.source.panels import width_of
+from aclnn.kernels.source.panels import is_strange, width_of
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places, start_of
 from aclnn.kernels.source.vectors import LINE, TO_READ_LATER, TO_WRITE, fetch
 
@@ -264,32 +264,34 @@ def add_blocks(
             sums[i] = 0
         return
     x, places, rows = near
-    size = (term_of(behind(block, table), table) - term_of(block, table)) * columns
+    start, together, bit = term_of(block, table), table[BLOCKS_TOGETHER], block // table[PER_BIT]
+    depth, within = term_of(behind(block, table), table) - start, block % table[PER_BIT] > 0
+    of_each = depth // together  # they are equal
+    per_tile, b = -(-depth * columns * ROWS // count), weights_at(weight, panel, block, table)
     for i in range(0, count, ROWS):
-        first, end, begun = block, behind(block, table), block > 0
+        first, end, begun = 0, together, block > 0
         if table[KINDS_OF]:
-            first, end, begun = met_blocks(masks[i // ROWS], block, table)
-        for line in range(size * i // count, size * (i + ROWS) // count, LINE):
-            fetch(coming, line, TO_READ_LATER)
+            first, end, begun = met_blocks(masks[i // ROWS], bit, together, within)
+        for line in range(0, per_tile, LINE):
+            fetch(coming, i // ROWS * per_tile + line, TO_READ_LATER)
         fetch_result(written, i, panel * COLUMNS, table)
         if first == end:
             continue
-        start, stop = term_of(first, table), term_of(end, table)
-        at, offsets, to = shifted(places, i), shifted(rows, start), shifted(sums, i * columns)
-        b = weights_at(weight, panel, first, table)
-        multiply(ROWS, 1, columns, stop - start, table[CHAIN_LENGTH], x, at, offsets, b, 0, to, begun, aside)
+        skipped, met, to = first * of_each, (end - first) * of_each, shifted(sums, i * columns)
+        at, offsets, theirs = shifted(places, i), shifted(rows, start + skipped), shifted(b, skipped * columns)
+        multiply(ROWS, 1, columns, met, table[CHAIN_LENGTH], x, at, offsets, theirs, 0, to, begun, aside)
 
 
 @inner
-def met_blocks(mask: int, block: int, table: Any) -> Any:
-    """Of the blocks that are added up together: which the positions of a tile meet, as its mask says, from the first
-    to the last of them; and whether they met some before."""
-    first, end, bit = block, behind(block, table), block // table[PER_BIT]
-    while first < end and not mask >> (bit + first - block) & 1:
+def met_blocks(mask: int, bit: int, together: int, within: bool) -> Any:
+    """Of blocks that are added up together: which the positions of a tile meet, as its mask says from a bit on, from
+    the first to the last of them; and whether they met some before, as they did where a block lies within a shift's."""
+    first, end = 0, together
+    while first < end and not mask >> (bit + first) & 1:
         first += 1
-    while first < end and not mask >> (bit + end - 1 - block) & 1:
+    while first < end and not mask >> (bit + end - 1) & 1:
         end -= 1
-    return first, end, block % table[PER_BIT] > 0 or mask & ((1 << bit) - 1) != 0
+    return first, end, within or mask & ((1 << bit) - 1) != 0
 
 
 @inner
@@ -300,16 +302,6 @@ def fetch_result(written: Any, i: int, channel: int, table: Any) -> None:
         size, step = table[PUT_SIZE], table[OUT_STRIDES + 1]
         for m in range(channel, min(channel + COLUMNS, table[OUTPUTS]), LINE if step == 1 else 1):
             fetch(pointer(to + size * (places[i] + m * step)), 0, TO_WRITE)
-
-
-@inner
-def is_strange(sums: Any, count: int) -> bool:
-    """Whether one of them is not finite."""
-    worst = np.int32(0)
-    for i in range(count):
-        worst = max(worst, bits_of(sums[i]) & np.int32(0x7F800000))
-    strange: bool = worst == np.int32(0x7F800000)
-    return strange
 
 
 @inner

@@ -236,7 +236,7 @@ def gap_between(places: Any, first: int) -> int:
     """How far LANES places from `first` on lie apart, each from the next; 0 if that is not the same for all."""
     gap, apart = places[first + 1] - places[first], 0
     for i in range(2, LANES):
-        apart |= places[first + i] - places[first] - i * gap
+        apart |= places[first + i] - places[first + i - 1] - gap
     return gap if apart == 0 else 0
 
 
@@ -246,9 +246,12 @@ def put(
     """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart. They come in
     order, or as the list `rows` has them, if it is anywhere. All is one item."""
     i, starts, listed = 0, words(LANES), address_of(rows) != 0
+    for row in range(LANES):
+        starts[row] = columns * row
     while i < count:
-        for row in range(min(LANES, count - i)):
-            starts[row] = columns * (rows[i + row] if listed else i + row)
+        if listed:
+            for row in range(min(LANES, count - i)):
+                starts[row] = columns * rows[i + row]
         together, done = 1, channels // LANES * LANES
         gap = gap_between(places, i) if step != 1 and i + LANES <= count else 0
         if step == 1:
@@ -268,6 +271,8 @@ def put(
             for m in range(done, channels):
                 write(out, places[i + row] + m * step, sums[starts[row] + m])
         i += together
+        for row in range(LANES):
+            starts[row] += together * columns
 
 
 def put_blocks(

@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 
 from aclnn.kernels.native.abi import NO_PLACE
-from aclnn.kernels.source.arithmetic import use_widest_vectors
-from aclnn.kernels.source.calls import shifted
+from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
+from aclnn.kernels.source.calls import address_of, shifted
 from aclnn.kernels.source.elements import floats, read
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, LANES, pack_rows, turn, whole_vectors
-from aclnn.kernels.source.vectors import move
+from aclnn.kernels.source.vectors import LINE, end_streams, move, stream
 
-WORTH_TURNING, TURNED = 3, 8 * LANES  # terms side by side, at least and at most
-SQUARE = LANES * LANES
+WORTH_TURNING = 3  # terms side by side
+SQUARES = LANES * LINE  # elements that are turned at a time
+FAR = 1 << 18  # elements of a packed weight that come out of the second cache before they are met
+INFINITE = np.int32(0x7F800000)  # the exponent of what is not finite
 
 
 @inner
@@ -35,12 +37,18 @@ def pack_weight(
         pack_rows(source, strides[1], places, terms, channels, to, columns)
 
 
-def pack_taps(lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, strides: Any) -> None:
-    """The same of channels and taps: places are those of the terms, in order, then the rows that they become."""
+def pack_taps(
+    lo: int, hi: int, weight: Any, packed: Any, found: Any, outputs: int, terms: int, places: Any, strides: Any
+) -> None:
+    """The same of channels and taps: places are those of the terms, in order, then the rows that they become. If that
+    is asked, found[0] = 1 where an element is not finite; threads may write at once: they write the same."""
     use_widest_vectors()
     for item in range(lo, hi):
         source, to, columns, channels = begin_panel(item, weight, packed, outputs, terms, strides)
-        pack_terms(source, strides[1], places, terms, channels, to, columns)
+        far = outputs * terms >= FAR and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
+        if pack_terms(source, strides[1], places, terms, channels, to, columns, far) and address_of(found) != 0:
+            found[0] = 1
+        end_streams()
 
 
 @inner
@@ -57,13 +65,16 @@ def begin_panel(item: int, weight: Any, packed: Any, outputs: int, terms: int, s
 
 
 @inner
-def pack_terms(source: Any, step: int, places: Any, count: int, channels: int, target: Any, columns: int) -> None:
-    """The rows of one panel. Terms that lie side by side, as the taps of a channel do and often those of all, are
-    turned together, many of them for some channels before the next ones: memory is read along."""
-    rows, i = shifted(places, count), 0
+def pack_terms(
+    source: Any, step: int, places: Any, count: int, channels: int, target: Any, columns: int, far: bool
+) -> bool:
+    """The rows of one panel, past the caches if it is `far`. Terms that lie side by side, as the taps of a channel do
+    and often those of all, are turned together, all of them for some channels before the next ones: memory is read
+    along. Says whether an element is not finite."""
+    rows, i, strange = shifted(places, count), 0, False
     while i < count:
-        together, done = 1, channels // LANES * LANES
-        while together < TURNED and i + together < count and places[i + together] == places[i] + together:
+        together, turned, done = 1, 0, channels // LANES * LANES
+        while i + together < count and places[i + together] == places[i] + together:
             together += 1
         if places[i] + whole_vectors(together) > places[count - 1] + 1 and together > LANES:
             together -= together % LANES
@@ -72,28 +83,65 @@ def pack_terms(source: Any, step: int, places: Any, count: int, channels: int, t
             for m in range(0, done, LANES):
                 move(LANES, source, places[i] + m, target, rows[i] * columns + m)
         elif together >= WORTH_TURNING and places[i] + whole_vectors(together) <= places[count - 1] + 1:
-            for m in range(0, done, LANES):
-                turn_terms(source, places[i] + m * step, step, together, shifted(rows, i), shifted(target, m), columns)
+            turned = done
+            for m in range(0, done, LINE):
+                start, to, across = places[i] + m * step, shifted(target, m), min(LINE, done - m)
+                strange |= turn_terms(source, start, step, together, shifted(rows, i), across, to, columns, far)
         else:
             done = 0
         for r in range(i, i + together):
+            row = rows[r] * columns
             for m in range(done, channels):
-                target[rows[r] * columns + m] = read(source, places[r] + m * step)
+                target[row + m] = read(source, places[r] + m * step)
+            strange |= is_strange(shifted(target, row + turned), channels - turned)
         i += together
+    return strange
 
 
 @inner
-def turn_terms(source: Any, start: int, step: int, count: int, rows: Any, target: Any, columns: int) -> None:
-    """LANES channels of `count` terms side by side; what lies behind these is read as well."""
-    square = floats(SQUARE)
+def turn_terms(
+    source: Any, start: int, step: int, count: int, rows: Any, across: int, target: Any, columns: int, far: bool
+) -> bool:
+    """Some channels, at most those of a line, of `count` terms side by side; what lies behind these is read as well.
+    Says whether an element is not finite."""
+    turned, strange = floats(SQUARES), False
     for first in range(0, count, LANES):
-        turn(1, source, start + first, step, square, 0, LANES)
-        for r in range(min(LANES, count - first)):
-            move(LANES, square, r * LANES, target, rows[first + r] * columns)
+        for m in range(0, across, LANES):
+            turn(1, source, start + first + m * step, step, turned, m, across)
+        height = min(LANES, count - first)
+        strange |= is_strange(turned, height * across)
+        if far and across == LINE:
+            for r in range(height):
+                for m in range(0, LINE, LANES):
+                    stream(LANES, turned, r * LINE + m, target, rows[first + r] * columns + m)
+        else:
+            for r in range(height):
+                for m in range(0, across, LANES):
+                    move(LANES, turned, r * across + m, target, rows[first + r] * columns + m)
+    return strange
+
+
+@inner
+def is_strange(elements: Any, count: int) -> bool:
+    """Whether one of them is not finite."""
+    worst = np.int32(0)
+    for i in range(count):
+        worst = max(worst, np.int32(bits_of(elements[i]) & INFINITE))  # else numba widens it
+    strange: bool = worst == INFINITE
+    return strange
 
 
 def pack_blocks(
-    lo: int, hi: int, weight: Any, packed: Any, columns: int, terms: int, places: Any, strides: Any, channels: int
+    lo: int,
+    hi: int,
+    weight: Any,
+    packed: Any,
+    found: Any,
+    columns: int,
+    terms: int,
+    places: Any,
+    strides: Any,
+    channels: int,
 ) -> None:
     """The same where the positions of a block lie side by side in a row, each with its channels; places are those of
     one after the other, below all that there are where a position has no tap."""
@@ -111,3 +159,5 @@ def pack_blocks(
                 if first + j < columns and places[position * terms + term] > NO_PLACE:
                     element = read(weight, start + places[position * terms + term])
                 to[term * width + j] = element
+        if is_strange(to, width * terms) and address_of(found) != 0:
+            found[0] = 1

@@ -30,7 +30,7 @@ from aclnn.kernels.source.calls import address_of, begin_block, call_entry, floa
 from aclnn.kernels.source.elements import read
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import LANES, words
-from aclnn.kernels.source.vectors import move
+from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
 
 HALF = LANES // 2
 
@@ -123,18 +123,20 @@ def stage_rows(
                 for c in range(channels):
                     target[place + c] = 0
         return
-    count, to_next = end - first, table[LAID + 1]
-    if across == 1 and count >= LANES and max(first, length - end) <= LANES:
-        for c in range(channels):  # without a question for each of them
-            row = to + c * to_next
+    count, to_next, to_next_row = end - first, table[LAID + 1], table[PICTURE_STRIDES + 3]
+    plain = across == 1 and count >= LANES and max(first, length - end) <= LANES
+    for c in range(channels):
+        row, place = to + c * to_next, start + c * down
+        if across == 1:
+            for i in range(0, count, LINE):
+                fetch(source, place + to_next_row + i, TO_READ)
+        if plain:  # without a question for each of them
             put_zeros(target, row)
             put_zeros(target, row + length - LANES)
-            copy_vectors(source, start + c * down, target, row + first, count)
-        return
-    for c in range(channels):
-        row = to + c * to_next
-        clear_edges(target, row, first, end, length)
-        copy_row(source, start + c * down, across, target, row + first, count)
+            copy_vectors(source, place, target, row + first, count)
+        else:
+            clear_edges(target, row, first, end, length)
+            copy_row(source, place, across, target, row + first, count)
 
 
 @inner
