@@ -116,6 +116,14 @@ def zeros(out: TensorSpec, name: str, room: Room) -> list[Launch]:
     return DataPlan(shape, False, (None, None, name, None), room).launches
 
 
+class Packed(NamedTuple):
+    """Where the weight of a pass lies when it is packed."""
+
+    place: int
+    terms: int  # of a panel: those of all passes that are packed together
+    first: int  # of them that is this pass's
+
+
 class Kept(NamedTuple):
     """What a lot of a pass has near while it makes sums."""
 
@@ -152,28 +160,40 @@ class DataPlan:
         overs = cheapest_passes(shape, onto_wide, self._outputs)
         orders = [order_of(over, as_five(source).sizes, self._inputs) for over in overs]
         self._found = FOUND if any(map(self._pads, overs)) else None  # where what is not finite in the weight is said
-        packed = list(map(self._pack_weight, overs, orders))  # all of it before a pass runs
+        packed = self._pack_weight(overs, orders)  # all of it before a pass runs
         for of_a_pass in zip(overs, orders, packed, strict=True):
             self._add_pass(*of_a_pass)
 
-    def _pack_weight(self, over: Pass, order: Order) -> int:
-        """Launches the packing of a pass's taps; says where they go."""
+    def _pack_weight(self, overs: Sequence[Pass], orders: Sequence[Order]) -> list[Packed]:
+        """Launches the packing of all taps: together, unless positions are joined to blocks; says where they go."""
+        places = list(map(self._places_of_taps, overs, orders))
+        terms = [p.shape[1] for p in places]
+        if any(over.block > 1 for over in overs):
+            return [Packed(self._pack(p, over.block), n, 0) for p, over, n in zip(places, overs, terms, strict=True)]
+        of_all = np.concatenate(places, axis=1)
+        rows = np.argsort(of_all[0])
+        place = self._pack(np.stack([of_all[0, rows], rows]), 1)
+        return [Packed(place, sum(terms), first) for first in itertools.accumulate([0, *terms[:-1]])]
+
+    def _places_of_taps(self, over: Pass, order: Order) -> Array:
+        """Where the terms of a pass lie in the weight, [position of a block][term]."""
+        narrow_stride, wide_stride = self._shape.weight.strides[:2]
+        channels = np.arange(self._inputs)[:, None] * (narrow_stride if self._onto_wide else wide_stride)
+        taps = tap_places(self._shape.weight, over)
+        return np.stack([in_order(channels + of_position, over, order.axes).ravel() for of_position in taps])
+
+    def _pack(self, places: Array, block: int) -> int:
+        """Launches the packing of terms at some places; says where they go."""
         weight, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
         narrow_stride, wide_stride = weight.strides[:2]
-        of_outputs, of_inputs = (wide_stride, narrow_stride) if self._onto_wide else (narrow_stride, wide_stride)
-        channels = np.arange(self._inputs)[:, None] * of_inputs
-        places = np.stack([in_order(channels + taps, over, order.axes).ravel() for taps in tap_places(weight, over)])
-        columns, terms = over.block * self._outputs, places.shape[1]
-        if over.block == 1:
-            rows = np.argsort(places[0])
-            places = np.stack([places[0, rows], rows])
+        columns, terms = block * self._outputs, places.shape[1]
         elements = groups * packed_columns(columns) * terms
         place = self._room.arena.reserve(4 * elements)
         if elements:
-            strides = (weight.shape[0] // groups * narrow_stride, of_outputs)
-            numbers = (columns, terms, put(places.ravel()), put(strides), *([self._outputs] if over.block > 1 else []))
-            name = "panels.pack_blocks" if over.block > 1 else "panels.pack_taps"
-            kinds = jit.POINTER[weight.dtype] + "FIiiII" + "i" * (over.block > 1)
+            strides = (weight.shape[0] // groups * narrow_stride, wide_stride if self._onto_wide else narrow_stride)
+            numbers = (columns, terms, put(places.ravel()), put(strides), *([self._outputs] if block > 1 else []))
+            name = "panels.pack_blocks" if block > 1 else "panels.pack_taps"
+            kinds = jit.POINTER[weight.dtype] + "FIiiII" + "i" * (block > 1)
             operands = (self._names[1], place, self._found)
             items, threads = panels_of(columns) * groups, worth(elements, PER_THREAD, self._room.threads)
             self.packing.append(Launch(name, kinds, items, operands, numbers, threads))
@@ -182,7 +202,7 @@ class DataPlan:
     def _pads(self, over: Pass) -> bool:
         return any(axis.pads(n) for axis, n in zip(over.axes, as_five(self._source).sizes, strict=True))
 
-    def _add_pass(self, over: Pass, order: Order, packed: int) -> None:
+    def _add_pass(self, over: Pass, order: Order, packed: Packed) -> None:
         picture, out = as_five(self._source), as_five(self._out)
         axes = list(zip(over.axes, out.strides[2:], strict=True))
         start = sum(axis.start * step for axis, step in axes)
@@ -204,7 +224,7 @@ class DataPlan:
         box: Sequence[int],
         laid: Laid,
         out_strides: Sequence[int],
-        packed: int,
+        packed: Packed,
         start: int,
     ) -> None:
         whole = (self._out.shape[0], *over.sizes)
@@ -224,12 +244,12 @@ class DataPlan:
         table += [*put_of(self._out.dtype, joins), order.blocks, order.per_shift, order.together, regroups, kinds_of]
         column_places = put(self._column_places(over)) if joins else 0
         table += [int(adds_bias), kept.positions, kept.packed_terms, kept.panels]
-        table += [self._outputs, column_places, int(joins), *out_strides]
+        table += [packed.terms, packed.first, self._outputs, column_places, int(joins), *out_strides]
         assert len(table) == DATA_TABLE
         rows = in_order(laid.rows, over, order.axes).ravel()
         rows = np.concatenate([rows, *_packed_places(kept.positions, kept.packed_terms)]) if kept.packed_terms else rows
         tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(rows), put(table)
-        operands = (self._names[0], self._names[2], packed, self._names[3], scratch, FOUND if joins else None)
+        operands = (self._names[0], self._names[2], packed.place, self._names[3], scratch, FOUND if joins else None)
         starts = (0, start * self._out.dtype.itemsize, 0, 0, 0, 0)
         self.launches.append(Launch("convolve.data", "iiFFFIIIII", lots, operands, tables, lots, starts))
         self._room.arena.release(scratch, 4 * per_lot * lots)

@@ -46,4 +46,4 @@ def packed_columns(channels: int) -> int:
 def put_of(dtype: DType, in_blocks: bool = False) -> tuple[int, int]:
     """What writes rows of such a result, and the bytes of an element. Raises NoNativeCodeError."""
     name, last = ("indirect.put_blocks", "I") if in_blocks else ("indirect.put", "i")
-    return jit.load(name, "F" + jit.POINTER[dtype] + "Iiii" + last + "I").address, dtype.itemsize
+    return jit.load(name, "F" + jit.POINTER[dtype] + "Iiii" + last + "IF").address, dtype.itemsize

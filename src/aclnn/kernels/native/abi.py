@@ -110,12 +110,14 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     TOGETHER,  # positions whose sums are made before those of others
     PACKED_TERMS,  # of which elements of the picture are packed at a time; 0: none. Rows then end with how they lie
     PANELS_TOGETHER,  # whose sums are made block by block of terms, before those of others
+    PANEL_TERMS,  # of a panel of the weight: those of all passes that are packed together, and where this one's begin
+    FIRST_TERM,
     OUT_CHANNELS,  # of a group's result
     COLUMN_PLACES,  # address of where columns lie behind the first; 0 if they are channels
     WATCHES,  # whether it matters that an element of the result is not finite
     OUT_STRIDES,  # of the result in memory: batch, channel, then by axis
     DATA_TABLE,
-) = (*range(23), 27)
+) = (*range(25), 29)
 
 # The table of convolve_weights, by position; the first ten are those above.
 (

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from aclnn.kernels.native.abi import (
     ADDS_BIAS,
     BLOCKS,
@@ -18,6 +16,7 @@ from aclnn.kernels.native.abi import (
     BOXES,
     CHAIN_LENGTH,
     COLUMN_PLACES,
+    FIRST_TERM,
     GROUPS,
     KINDS_OF,
     LOTS,
@@ -27,6 +26,7 @@ from aclnn.kernels.native.abi import (
     OUT_STRIDES,
     OUTPUTS,
     PACKED_TERMS,
+    PANEL_TERMS,
     PANELS_TOGETHER,
     PER_BIT,
     PER_LOT,
@@ -82,7 +82,7 @@ def data(
     use_widest_vectors()
     box = words(8)
     count, splits = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3], table[SPLITS]
-    items, per_group = count * boxes[GROUPS] * splits, whole_vectors(table[OUTPUTS]) * table[TERMS]
+    items, per_group = count * boxes[GROUPS] * splits, whole_vectors(table[OUTPUTS]) * table[PANEL_TERMS]
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
         lists = shifted(room, table[ROOM])
@@ -153,7 +153,8 @@ def term_of(block: int, table: Any) -> int:
 def weights_at(weight: Any, panel: int, block: int, table: Any) -> Any:
     """Where the weights of a panel begin for a block of terms."""
     columns = width_of(table[OUTPUTS] - panel * COLUMNS)
-    return shifted(weight, panel * COLUMNS * table[TERMS] + term_of(block, table) * columns)
+    term = table[FIRST_TERM] + term_of(block, table)
+    return shifted(weight, panel * COLUMNS * table[PANEL_TERMS] + term * columns)
 
 
 @inner
@@ -183,9 +184,13 @@ def finish_panel(
     sums: Any, count: int, bias: Any, to: int, out_places: Any, channel: int, listed: int, table: Any
 ) -> bool:
     """Writes the sums of a panel with the bias. Says whether one is not finite and that is asked."""
-    if table[ADDS_BIAS]:
-        add_bias(sums, count, bias, channel, table)
-    put_panel(sums, count, to, out_places, channel, listed, table)
+    added = address_of(bias) + 4 * channel if table[ADDS_BIAS] else 0
+    if added and table[COLUMN_PLACES]:
+        of_columns = floats(COLUMNS)
+        for m in range(COLUMNS):
+            of_columns[m] = bias[(channel + m) % table[OUT_CHANNELS]]
+        added = address_of(of_columns)
+    put_panel(sums, count, to, out_places, channel, listed, added, table)
     strange: bool = table[WATCHES] != 0 and is_strange(sums, count * width_of(table[OUTPUTS] - channel))
     return strange
 
@@ -305,21 +310,10 @@ def fetch_result(written: Any, i: int, channel: int, table: Any) -> None:
 
 
 @inner
-def add_bias(sums: Any, count: int, bias: Any, channel: int, table: Any) -> None:
-    """Row by row: down the columns of sums, no vector would fit."""
-    added, columns = floats(COLUMNS), width_of(table[OUTPUTS] - channel)
-    for m in range(columns):
-        added[m] = bias[(channel + m) % table[OUT_CHANNELS]] if channel + m < table[OUTPUTS] else np.float32(0)
-    for i in range(count):
-        for m in range(columns):
-            sums[i * columns + m] += added[m]
-
-
-@inner
-def put_panel(sums: Any, count: int, out: int, places: Any, channel: int, listed: int, table: Any) -> None:
+def put_panel(sums: Any, count: int, out: int, places: Any, channel: int, listed: int, bias: int, table: Any) -> None:
     """Writes a panel of channels, whose rows come in order, or as a list at an address has them."""
     left, step = table[OUTPUTS] - channel, table[OUT_STRIDES + 1]
     to = out + table[PUT_SIZE] * channel * step
     if table[COLUMN_PLACES]:
         to, step = out, table[COLUMN_PLACES] + 8 * channel
-    put_listed(table[PUT], sums, width_of(left), to, places, count, min(COLUMNS, left), step, listed)
+    put_listed(table[PUT], sums, width_of(left), to, places, count, min(COLUMNS, left), step, listed, bias)

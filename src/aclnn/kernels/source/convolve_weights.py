@@ -213,7 +213,7 @@ def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places:
                     worst = max(worst, bits_of(made[start + rows[i] * columns + m]) & np.int32(0x7F800000))
         to = out + table[PUT_SIZE] * (group * strides[0] + channel * strides[1])
         some, step = shifted(places, first), strides[1]
-        put_listed(table[PUT], shifted(made, start), columns, to, some, count, channels, step, address_of(rows))
+        put_listed(table[PUT], shifted(made, start), columns, to, some, count, channels, step, address_of(rows), 0)
     if worst == np.int32(0x7F800000):
         found[0] = 1
 
