@@ -120,15 +120,16 @@ def make_panels(
         find_masks(kinds, together, pointer(table[KINDS_OF]), masks)
     panels, sums = -(-table[OUTPUTS] // COLUMNS), shifted(packed, table[TOGETHER] * table[PACKED_TERMS])
     apart = COLUMNS * table[TOGETHER] if table[BLOCKS] > table[BLOCKS_TOGETHER] else 0
-    last_panel = panels * (split + 1) // table[SPLITS]
-    for first in range(panels * split // table[SPLITS], last_panel, table[PANELS_TOGETHER]):
+    begin, last_panel = panels * split // table[SPLITS], panels * (split + 1) // table[SPLITS]
+    for first in range(begin, last_panel, table[PANELS_TOGETHER]):
         end = min(last_panel, first + table[PANELS_TOGETHER])
+        afterwards = end if end < last_panel else begin  # behind the last one lies what other threads write
         for block in range(0, max(1, table[BLOCKS]), table[BLOCKS_TOGETHER]):
             near = brought_near(x, bases, together, rows, block, packed, table)
             written = to, out_places, behind(block, table) >= table[BLOCKS]
             for panel in range(first, end):
                 made = shifted(sums, (panel - first) * apart)
-                coming = weights_after(weight, first, panel, end, block, table)
+                coming = weights_after(weight, first, panel, end, block, afterwards, table)
                 add_blocks(near, together, weight, panel, block, made, work, masks, coming, written, table)
                 if written[2] and finish_panel(made, together, bias, to, out_places, panel * COLUMNS, listed, table):
                     strange = True
@@ -158,13 +159,14 @@ def weights_at(weight: Any, panel: int, block: int, table: Any) -> Any:
 
 
 @inner
-def weights_after(weight: Any, first: int, panel: int, end: int, block: int, table: Any) -> Any:
-    """Where the weights begin that come after those of a panel, of which first … end − 1 take turns."""
+def weights_after(weight: Any, first: int, panel: int, end: int, block: int, afterwards: int, table: Any) -> Any:
+    """Where the weights begin that come after those of a panel, of which first … end − 1 take turns, and one comes
+    afterwards."""
     if panel + 1 < end:
         return weights_at(weight, panel + 1, block, table)
     if behind(block, table) < table[BLOCKS]:
         return weights_at(weight, first, behind(block, table), table)
-    return weights_at(weight, end, 0, table)
+    return weights_at(weight, afterwards, 0, table)
 
 
 @inner
