@@ -226,11 +226,11 @@ def _copied_strides(picture: Picture, channels: int, over: Pass, box: Sequence[i
 
 
 def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, least: int, most: int) -> list[int]:
-    """The size of boxes (batch, z, y, x): of those with rows as long as fit and 1, 2, 4 … planes the one that meets the
-    least for each of its positions."""
+    """The size of boxes (batch, z, y, x): of those with 1, 2, 4 … planes that have the longest rows, the one that meets
+    the least for each of its positions."""
     planes = [1 << n for n in range(whole[1].bit_length()) if over.axes[0].met(2) > 2] or [1]
     boxes = [_box_of(whole, over, channels, most_elements, least, most, n) for n in planes]
-    return min(boxes, key=lambda box: _met(over, box) / math.prod(box))
+    return min(boxes, key=lambda box: (-box[3], _met(over, box) / math.prod(box)))
 
 
 def _met(over: Pass, box: Sequence[int]) -> int:
