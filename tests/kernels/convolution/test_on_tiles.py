@@ -171,6 +171,43 @@ def test_ten_million_equal_terms_are_within_the_bound(value: float) -> None:
     assert_judged(case, filled)
 
 
+def test_few_terms_that_are_equal_in_part_are_within_the_bound() -> None:
+    """16 ones, and 16 times a little more than half a unit in the last place of their sum: one by one, each of these
+    would add a whole unit."""
+    ones, little = np.ones((1, 16, 16), np.float32), np.float32(2.0**-20 * 1.001)
+    x, w = np.concatenate([ones, little * ones]), np.ones((16, 16, 1), np.float32)
+    _, made, _ = aclnn.convolution_backward(
+        np.ones_like(x), x, w, [16], 1, 0, 1, False, 0, 1, [True] * 3, engine="fast"
+    )
+    exact = 16 + 16 * float(little)
+    assert np.abs(made - exact).max() <= (8 + 32**0.5) * 2.0**-24 * exact
+
+
+@pytest.mark.parametrize("channels", [(300, 300), (16, 40), (5, 300)])
+def test_what_lies_between_the_elements_of_a_weight_is_no_part_of_it(channels: tuple[int, int]) -> None:
+    """Every row of the weight ends with a NaN that is not its own; else another kernel would serve, with other bits."""
+    wide = np.full((*channels, 3, 4), np.nan, np.float32)
+    wide[..., :3] = np.random.default_rng(0).standard_normal((*channels, 3, 3), dtype=np.float32)
+    x = np.random.default_rng(1).standard_normal((1, channels[1], 9, 9), dtype=np.float32)
+    made, expected = (
+        aclnn.convolution(x, w, None, 1, 1, 1, False, 0, 1, engine="fast")
+        for w in (wide[..., :3], wide[..., :3].copy())
+    )
+    assert np.array_equal(made, expected)
+
+
+@pytest.mark.parametrize("where", [0, 3, -1])
+@pytest.mark.parametrize("channels", [(300, 300), (16, 40), (5, 300), (4, 3)])
+def test_a_weight_that_is_not_finite_is_found(channels: tuple[int, int], where: int) -> None:
+    """Padding is multiplied as zeros: wherever a NaN lies in a weight, no position may have it that meets padding."""
+    w = np.random.default_rng(0).standard_normal((*channels, 3, 3), dtype=np.float32)
+    w.reshape(-1)[where] = np.inf
+    x = np.ones((1, channels[1], 5, 5), np.float32)
+    made = aclnn.convolution(x, w, None, 1, 1, 1, False, 0, 1, engine="fast")
+    assert not np.isnan(made).any()
+    assert np.isinf(made).any()
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16, BFLOAT16], ids=str)
 def test_same_bits_on_any_number_of_threads(dtype: DType, transposed: bool) -> None:

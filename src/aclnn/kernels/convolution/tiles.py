@@ -116,7 +116,7 @@ def zeros(out: TensorSpec, name: str, room: Room) -> list[Launch]:
     return DataPlan(shape, False, (None, None, name, None), room).launches
 
 
-class Packed(NamedTuple):
+class PackedPass(NamedTuple):
     """Where the weight of a pass lies when it is packed."""
 
     place: int
@@ -164,16 +164,21 @@ class DataPlan:
         for of_a_pass in zip(overs, orders, packed, strict=True):
             self._add_pass(*of_a_pass)
 
-    def _pack_weight(self, overs: Sequence[Pass], orders: Sequence[Order]) -> list[Packed]:
-        """Launches the packing of all taps: together, unless positions are joined to blocks; says where they go."""
+    def _pack_weight(self, overs: Sequence[Pass], orders: Sequence[Order]) -> list[PackedPass]:
+        """Launches the packing of all taps, together unless positions are joined to blocks; says where they go."""
         places = list(map(self._places_of_taps, overs, orders))
-        terms = [p.shape[1] for p in places]
-        if any(over.block > 1 for over in overs):
-            return [Packed(self._pack(p, over.block), n, 0) for p, over, n in zip(places, overs, terms, strict=True)]
-        of_all = np.concatenate(places, axis=1)
-        rows = np.argsort(of_all[0])
-        place = self._pack(np.stack([of_all[0, rows], rows]), 1)
-        return [Packed(place, sum(terms), first) for first in itertools.accumulate([0, *terms[:-1]])]
+        alone = [p[0] for p, over in zip(places, overs, strict=True) if over.block == 1]
+        of_all = np.concatenate([*alone, np.zeros(0, np.int64)])
+        rows = np.argsort(of_all)
+        place, first, found = self._pack(np.stack([of_all[rows], rows]), 1), 0, []
+        for p, over in zip(places, overs, strict=True):
+            terms = p.shape[1]
+            if over.block > 1:
+                found.append(PackedPass(self._pack(p, over.block), terms, 0))
+            else:
+                found.append(PackedPass(place, of_all.size, first))
+                first += terms
+        return found
 
     def _places_of_taps(self, over: Pass, order: Order) -> Array:
         """Where the terms of a pass lie in the weight, [position of a block][term]."""
@@ -202,7 +207,7 @@ class DataPlan:
     def _pads(self, over: Pass) -> bool:
         return any(axis.pads(n) for axis, n in zip(over.axes, as_five(self._source).sizes, strict=True))
 
-    def _add_pass(self, over: Pass, order: Order, packed: Packed) -> None:
+    def _add_pass(self, over: Pass, order: Order, packed: PackedPass) -> None:
         picture, out = as_five(self._source), as_five(self._out)
         axes = list(zip(over.axes, out.strides[2:], strict=True))
         start = sum(axis.start * step for axis, step in axes)
@@ -224,7 +229,7 @@ class DataPlan:
         box: Sequence[int],
         laid: Laid,
         out_strides: Sequence[int],
-        packed: Packed,
+        packed: PackedPass,
         start: int,
     ) -> None:
         whole = (self._out.shape[0], *over.sizes)

@@ -7,8 +7,16 @@ import math
 from aclnn.base.dtype import DType
 from aclnn.kernels.native import jit
 
-CHAINS = ((32, 256), (64, 1024), (96, 2048), (128, 4096), (192, math.inf))  # how long, for sums of fewer terms
+CHAINS = (
+    (16, 64),
+    (32, 256),
+    (64, 1024),
+    (96, 2048),
+    (128, 4096),
+    (192, math.inf),
+)  # how long, for sums of fewer terms
 MOST_OF_ALLOWED = 0.95  # that equal terms may err
+SHORT = 64  # terms: of fewer, those that are equal in part may err as much, too, which is a half of a chain
 
 
 def columns() -> int:
@@ -27,7 +35,7 @@ def even_chain(length: int, block: int) -> int:
     sums are added one by one too."""
     for count in range(1, -(-block // chain(length)) + 1):
         most = -(-block // count)
-        if most / 3 + length / most / 3 <= MOST_OF_ALLOWED * (8 + math.sqrt(length)):
+        if (most + length / most) / (2 if length < SHORT else 3) <= MOST_OF_ALLOWED * (8 + math.sqrt(length)):
             return most
     return min(most, chain(length))
 
@@ -45,5 +53,5 @@ def packed_columns(channels: int) -> int:
 
 def put_of(dtype: DType, in_blocks: bool = False) -> tuple[int, int]:
     """What writes rows of such a result, and the bytes of an element. Raises NoNativeCodeError."""
-    name, last = ("indirect.put_blocks", "I") if in_blocks else ("indirect.put", "i")
+    name, last = ("results.put_blocks", "I") if in_blocks else ("results.put", "i")
     return jit.load(name, "F" + jit.POINTER[dtype] + "Iiii" + last + "IF").address, dtype.itemsize

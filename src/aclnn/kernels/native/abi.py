@@ -99,7 +99,7 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     TERMS,  # of a sum: channels and taps, or rows of gradWeight
     SPLITS,  # into how many parts the panels of the result are divided between threads
     CHAIN_LENGTH,
-    PUT,  # the entry of indirect.put for the elements of the result, and the bytes of one
+    PUT,  # the entry of results.put for the elements of the result, and the bytes of one
     PUT_SIZE,
     BLOCKS,  # into how many the sum is cut, and how many have one bit of a mask
     PER_BIT,

@@ -38,16 +38,9 @@ from aclnn.kernels.native.abi import (
 from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.indirect import (
-    COLUMNS,
-    multiply,
-    pack_rows,
-    pack_tiles,
-    put_listed,
-    whole_vectors,
-    words,
-)
+from aclnn.kernels.source.indirect import COLUMNS, multiply, pack_rows, pack_tiles, whole_vectors, words
 from aclnn.kernels.source.panels import width_of
+from aclnn.kernels.source.results import put_listed
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places
 from aclnn.kernels.source.vectors import LINE, TO_WRITE, fetch
 

@@ -16,8 +16,7 @@ from numba.extending import intrinsic
 
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import ROWS
-from aclnn.kernels.source.calls import address_of, begin_block, call_entry
-from aclnn.kernels.source.elements import floats, narrowed, read, widened, write
+from aclnn.kernels.source.elements import narrowed, read, widened
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.loops import repeated
 from aclnn.kernels.source.vectors import move
@@ -105,7 +104,7 @@ def _step(builder: Any, across: int, rows: Any, panels: Any) -> Any:
         offset_at, b_row, *sums = state
         offset = builder.load(offset_at)
         places = [builder.add(start, _WORD(v * LANES)) for start in panels for v in range(across)]
-        right = [builder.load(_vector_at(builder, b_row, place), align=4) for place in places]
+        right = [builder.load(vector_at(builder, b_row, place), align=4) for place in places]
         made = []
         for i, row in enumerate(rows):
             factor = _everywhere(builder, builder.load(builder.gep(row, [offset])))
@@ -129,7 +128,7 @@ def _added(builder: Any, wanted: Any, vectors: Any, memory: Any) -> Any:
     before = builder.block
     with builder.if_then(wanted):
         sums = [
-            builder.fadd(builder.load(_vector_at(builder, memory, _WORD(i * LANES)), align=4), vector)
+            builder.fadd(builder.load(vector_at(builder, memory, _WORD(i * LANES)), align=4), vector)
             for i, vector in enumerate(vectors)
         ]
         there = builder.block
@@ -144,7 +143,7 @@ def _added(builder: Any, wanted: Any, vectors: Any, memory: Any) -> Any:
 
 def _store_all(builder: Any, vectors: Any, memory: Any) -> None:
     for i, vector in enumerate(vectors):
-        builder.store(vector, _vector_at(builder, memory, _WORD(i * LANES)), align=4)
+        builder.store(vector, vector_at(builder, memory, _WORD(i * LANES)), align=4)
 
 
 def _put(builder: Any, sums: Any, c: Any, add: Any) -> None:
@@ -176,7 +175,7 @@ def turn_rows(
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
         _, source_, rows_, by_, added_, *where = args
         starts = [builder.add(by_, builder.load(builder.gep(rows_, [_WORD(row)]))) for row in range(LANES)]
-        more = builder.load(_vector_at(builder, added_, by_), align=4)
+        more = builder.load(vector_at(builder, added_, by_), align=4)
         _turn(builder, gap, (source_, source.dtype), starts, target.dtype, *where, more)
         return ctx.get_dummy_value()
 
@@ -188,34 +187,21 @@ def _turn(
     builder: Any, gap: Any, source: Any, starts: Any, kind: Any, target: Any, to: Any, to_pitch: Any, more: Any = None
 ) -> None:
     put_row = {1: _put_row, 2: _put_row_apart}[gap.literal_value]
-    loaded = [builder.load(_vector_at(builder, source[0], start), align=2) for start in starts]
+    loaded = [builder.load(vector_at(builder, source[0], start), align=2) for start in starts]
     rows = [widened(builder, row, source[1], LANES) for row in loaded]
     for row in _transposed(builder, rows if more is None else [builder.fadd(row, more) for row in rows]):
         put_row(builder, narrowed(builder, row, kind, LANES), target, to)
         to = builder.add(to, to_pitch)
 
 
-@intrinsic
-def move_sum(context: Any, one: Any, start: Any, other: Any, there: Any, target: Any, to: Any) -> Any:
-    """LANES sums of float32."""
-
-    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        one_, start_, other_, there_, target_, to_ = args
-        left, right = (builder.load(_vector_at(builder, *at), align=4) for at in ((one_, start_), (other_, there_)))
-        _put_row(builder, narrowed(builder, builder.fadd(left, right), target.dtype, LANES), target_, to_)
-        return ctx.get_dummy_value()
-
-    return types.void(one, types.int64, other, types.int64, target, types.int64), code
-
-
 def _put_row(builder: Any, row: Any, target: Any, to: Any) -> None:
-    builder.store(row, _vector_at(builder, target, to), align=2)
+    builder.store(row, vector_at(builder, target, to), align=2)
 
 
 def _put_row_apart(builder: Any, row: Any, target: Any, to: Any) -> None:
     """Two vectors of what is there, of which every other element is replaced. The second begins with the last element
     of the first, so that it ends with the row. It is loaded before the first is stored: no load waits for a store."""
-    first, last = (_vector_at(builder, target, builder.add(to, _WORD(by))) for by in (0, LANES - 1))
+    first, last = (vector_at(builder, target, builder.add(to, _WORD(by))) for by in (0, LANES - 1))
     there = [builder.load(place, align=2) for place in (first, last)]
     even = [i // 2 if i % 2 == 0 else LANES + i for i in range(LANES)]
     odd = [LANES + i if i % 2 == 0 else (LANES + i) // 2 for i in range(LANES)]
@@ -257,108 +243,6 @@ def gap_between(places: Any, first: int) -> int:
     for i in range(2, LANES):
         apart |= places[first + i] - places[first + i - 1] - gap
     return gap if apart == 0 else 0
-
-
-def put(
-    lo: int,
-    hi: int,
-    sums: Any,
-    out: Any,
-    places: Any,
-    columns: int,
-    count: int,
-    channels: int,
-    step: int,
-    rows: Any,
-    bias: Any,
-) -> None:
-    """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart. They come in
-    order, or as the list `rows` has them, and with a bias, if these are anywhere. All is one item."""
-    i, starts, listed, added = 0, words(LANES), address_of(rows) != 0, or_zeros(bias, floats(COLUMNS))
-    for row in range(LANES):
-        starts[row] = columns * row
-    while i < count:
-        if listed:
-            for row in range(min(LANES, count - i)):
-                starts[row] = columns * rows[i + row]
-        together, done = 1, channels // LANES * LANES
-        gap = gap_between(places, i) if step != 1 and i + LANES <= count else 0
-        if step == 1:
-            for m in range(0, done, LANES):
-                move_sum(sums, starts[0] + m, added, m, out, places[i] + m)
-        elif gap == 1:
-            together = LANES
-            for m in range(0, done, LANES):
-                turn_rows(1, sums, starts, m, added, out, places[i] + m * step, step)
-        elif gap == 2:
-            together = LANES
-            for m in range(0, done, LANES):
-                turn_rows(2, sums, starts, m, added, out, places[i] + m * step, step)
-        else:
-            done = 0
-        for row in range(together):
-            for m in range(done, channels):
-                write(out, places[i + row] + m * step, sums[starts[row] + m] + added[m])
-        i += together
-        for row in range(LANES):
-            starts[row] += together * columns
-
-
-def put_blocks(
-    lo: int,
-    hi: int,
-    sums: Any,
-    out: Any,
-    places: Any,
-    columns: int,
-    count: int,
-    made: int,
-    at: Any,
-    rows: Any,
-    bias: Any,
-) -> None:
-    """The same of rows in order, where the columns of a row lie at `at`."""
-    added = or_zeros(bias, floats(COLUMNS))
-    for i in range(count):
-        for m in range(made):
-            write(out, places[i] + at[m], sums[i * columns + m] + added[m])
-
-
-@inner
-def or_zeros(bias: Any, memory: Any) -> Any:
-    """The bias, or as many zeros if there is none."""
-    if address_of(bias) != 0:
-        return bias
-    for m in range(COLUMNS):
-        memory[m] = 0
-    return memory
-
-
-@inner
-def put_rows(entry: int, sums: Any, columns: int, out: int, places: Any, count: int, channels: int, step: int) -> None:
-    """The same of rows in order, by the entry for the elements at `out`."""
-    put_listed(entry, sums, columns, out, places, count, channels, step, 0, 0)
-
-
-@inner
-def put_listed(
-    entry: int,
-    sums: Any,
-    columns: int,
-    out: int,
-    places: Any,
-    count: int,
-    channels: int,
-    step: int,
-    rows: int,
-    bias: int,
-) -> None:
-    """The same of rows as the list at an address has them, with the bias at one."""
-    block = words(13)
-    begin_block(block, 1)
-    block[4], block[5], block[6] = address_of(sums), out, address_of(places)
-    block[7], block[8], block[9], block[10], block[11], block[12] = columns, count, channels, step, rows, bias
-    call_entry(entry, address_of(block))
 
 
 @inner
@@ -410,7 +294,8 @@ def words(context: Any, count: Any) -> Any:
     return types.CPointer(types.int64)(count), code
 
 
-def _vector_at(builder: Any, pointer: Any, start: Any) -> Any:
+def vector_at(builder: Any, pointer: Any, start: Any) -> Any:
+    """Where LANES elements begin, as a vector."""
     there = builder.gep(pointer, [start])
     return builder.bitcast(there, ir.VectorType(pointer.type.pointee, LANES).as_pointer())
 

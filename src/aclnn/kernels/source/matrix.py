@@ -19,17 +19,9 @@ from aclnn.kernels.native.abi import (
 from aclnn.kernels.source.arithmetic import use_widest_vectors
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry, shifted
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.indirect import (
-    COLUMNS,
-    LANES,
-    multiply,
-    pack_rows,
-    pack_tiles,
-    put_rows,
-    whole_vectors,
-    words,
-)
+from aclnn.kernels.source.indirect import COLUMNS, LANES, multiply, pack_rows, pack_tiles, whole_vectors, words
 from aclnn.kernels.source.panels import width_of
+from aclnn.kernels.source.results import put_rows
 from aclnn.kernels.source.vectors import LINE, TO_READ, TO_WRITE, fetch, move
 
 LOW = 4  # rows of lower tiles: with them, no even number of rows from 4 on leaves any of a tile idle

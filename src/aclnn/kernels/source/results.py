@@ -1,0 +1,134 @@
+"""Writing rows of sums where they belong, as any dtype, with a bias or without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic
+
+from aclnn.kernels.source.calls import address_of, begin_block, call_entry
+from aclnn.kernels.source.elements import floats, narrowed, write
+from aclnn.kernels.source.helpers import inner
+from aclnn.kernels.source.indirect import COLUMNS, LANES, gap_between, turn_rows, vector_at, words
+
+
+def put(
+    lo: int,
+    hi: int,
+    sums: Any,
+    out: Any,
+    places: Any,
+    columns: int,
+    count: int,
+    channels: int,
+    step: int,
+    rows: Any,
+    bias: Any,
+) -> None:
+    """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart. They come in
+    order, or as the list `rows` has them, and with a bias, if these are anywhere. All is one item."""
+    i, starts, listed, added = 0, words(LANES), address_of(rows) != 0, or_zeros(bias, floats(COLUMNS))
+    for row in range(LANES):
+        starts[row] = columns * row
+    while i < count:
+        if listed:
+            for row in range(min(LANES, count - i)):
+                starts[row] = columns * rows[i + row]
+        together, done = 1, channels // LANES * LANES
+        gap = gap_between(places, i) if step != 1 and i + LANES <= count else 0
+        if step == 1:
+            for m in range(0, done, LANES):
+                move_sum(sums, starts[0] + m, added, m, out, places[i] + m)
+        elif gap == 1 or gap == 2:
+            together = LANES
+            put_turned(gap, sums, starts, added, done, out, places[i], step)
+        else:
+            done = 0
+        for row in range(together):
+            for m in range(done, channels):
+                write(out, places[i + row] + m * step, sums[starts[row] + m] + added[m])
+        i += together
+        for row in range(LANES):
+            starts[row] += together * columns
+
+
+@inner
+def put_turned(gap: int, sums: Any, starts: Any, added: Any, channels: int, out: Any, to: int, step: int) -> None:
+    """Whole vectors of channels of LANES rows, which lie one or two elements apart."""
+    for m in range(0, channels, LANES):
+        if gap == 1:
+            turn_rows(1, sums, starts, m, added, out, to + m * step, step)
+        else:
+            turn_rows(2, sums, starts, m, added, out, to + m * step, step)
+
+
+def put_blocks(
+    lo: int,
+    hi: int,
+    sums: Any,
+    out: Any,
+    places: Any,
+    columns: int,
+    count: int,
+    made: int,
+    at: Any,
+    rows: Any,
+    bias: Any,
+) -> None:
+    """The same of rows in order, where the columns of a row lie at `at`."""
+    added = or_zeros(bias, floats(COLUMNS))
+    for i in range(count):
+        for m in range(made):
+            write(out, places[i] + at[m], sums[i * columns + m] + added[m])
+
+
+@inner
+def or_zeros(bias: Any, memory: Any) -> Any:
+    """The bias, or as many zeros if there is none."""
+    if address_of(bias) != 0:
+        return bias
+    for m in range(COLUMNS):
+        memory[m] = 0
+    return memory
+
+
+@inner
+def put_rows(entry: int, sums: Any, columns: int, out: int, places: Any, count: int, channels: int, step: int) -> None:
+    """The same of rows in order, by the entry for the elements at `out`."""
+    put_listed(entry, sums, columns, out, places, count, channels, step, 0, 0)
+
+
+@inner
+def put_listed(
+    entry: int,
+    sums: Any,
+    columns: int,
+    out: int,
+    places: Any,
+    count: int,
+    channels: int,
+    step: int,
+    rows: int,
+    bias: int,
+) -> None:
+    """The same of rows as the list at an address has them, with the bias at one."""
+    block = words(13)
+    begin_block(block, 1)
+    block[4], block[5], block[6] = address_of(sums), out, address_of(places)
+    block[7], block[8], block[9], block[10], block[11], block[12] = columns, count, channels, step, rows, bias
+    call_entry(entry, address_of(block))
+
+
+@intrinsic
+def move_sum(context: Any, one: Any, start: Any, other: Any, there: Any, target: Any, to: Any) -> Any:
+    """LANES sums of float32."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        one_, start_, other_, there_, target_, to_ = args
+        left, right = (builder.load(vector_at(builder, *at), align=4) for at in ((one_, start_), (other_, there_)))
+        made = narrowed(builder, builder.fadd(left, right), target.dtype, LANES)
+        builder.store(made, vector_at(builder, target_, to_), align=2)
+        return ctx.get_dummy_value()
+
+    return types.void(one, types.int64, other, types.int64, target, types.int64), code
