@@ -176,7 +176,7 @@ def turn_rows(
         _, source_, rows_, by_, added_, *where = args
         starts = [builder.add(by_, builder.load(builder.gep(rows_, [_WORD(row)]))) for row in range(LANES)]
         more = builder.load(vector_at(builder, added_, by_), align=4)
-        _turn(builder, gap, (source_, source.dtype), starts, target.dtype, *where, more)
+        _turn(builder, gap, (source_, source.dtype), starts, target.dtype, *where, more=more)
         return ctx.get_dummy_value()
 
     whole = types.int64
