@@ -173,10 +173,10 @@ def turn_rows(
     """The same of rows that begin `by` behind the LANES places in a list, each with added[by …]."""
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        _, source_, rows_, by_, added_, *where = args
+        _, source_, rows_, by_, added_, target_, to_, pitch = args
         starts = [builder.add(by_, builder.load(builder.gep(rows_, [_WORD(row)]))) for row in range(LANES)]
         more = builder.load(vector_at(builder, added_, by_), align=4)
-        _turn(builder, gap, (source_, source.dtype), starts, target.dtype, *where, more=more)
+        _turn(builder, gap, (source_, source.dtype), starts, target.dtype, target_, to_, pitch, more)
         return ctx.get_dummy_value()
 
     whole = types.int64
