@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -227,34 +227,29 @@ def _copied_strides(picture: Picture, channels: int, over: Pass, box: Sequence[i
 
 def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, least: int, most: int) -> list[int]:
     """The size of boxes (batch, z, y, x): of those with 1, 2, 4 … planes that have the longest rows, the one that meets
-    the least for each of its positions."""
-    planes = [1 << n for n in range(whole[1].bit_length()) if over.axes[0].met(2) > 2] or [1]
-    boxes = [_box_of(whole, over, channels, most_elements, least, most, n) for n in planes]
-    return min(boxes, key=lambda box: (-box[3], _met(over, box) / math.prod(box)))
+    the least for each of its positions. They have the least positions whatever these take, and never more than the
+    most."""
+
+    def met(box: Sequence[int]) -> int:
+        return box[0] * math.prod(axis.met(size) for axis, size in zip(over.axes, box[1:], strict=True))
+
+    def fits(box: Sequence[int]) -> bool:
+        positions = math.prod(box)
+        return positions <= least or (channels * met(box) <= most_elements and positions <= most)
+
+    begun = ([1, 1 << n, 1, 1] for n in range(whole[1].bit_length()))
+    boxes = [_grown(box, whole, fits) for box in begun if fits(box)] or [[1, 1, 1, 1]]
+    return min(boxes, key=lambda box: (-box[3], met(box) / math.prod(box)))
 
 
-def _met(over: Pass, box: Sequence[int]) -> int:
-    """How many elements of a channel a box meets."""
-    return box[0] * math.prod(axis.met(size) for axis, size in zip(over.axes, box[1:], strict=True))
-
-
-def _box_of(
-    whole: Sequence[int], over: Pass, channels: int, most_elements: int, least: int, most: int, planes: int
-) -> list[int]:
-    """Rows first, as many as fit, evenly; then more than so many planes only where those are whole. Boxes have the
-    least positions whatever these take, and never more than the most."""
-    box = [1, planes, 1, 1]
-
-    def fits(d: int, size: int) -> bool:
-        trial = [*box[:d], size, *box[d + 1 :]]
-        positions = math.prod(trial)
-        return positions <= least or (channels * _met(over, trial) <= most_elements and positions <= most)
-
+def _grown(begun: Sequence[int], whole: Sequence[int], fits: Callable[[Sequence[int]], bool]) -> list[int]:
+    """Rows first, as many as fit, evenly; then more of what is outside only where all that is inside is whole."""
+    box = [*begun]
     for d in (3, 2, 1, 0):
         low, high = box[d], whole[d]
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if fits(d, middle) else (low, middle - 1)
+            low, high = (middle, high) if fits([*box[:d], middle, *box[d + 1 :]]) else (low, middle - 1)
         count = -(-whole[d] // low)
         box[d] = -(-whole[d] // count)
         if count > 1:

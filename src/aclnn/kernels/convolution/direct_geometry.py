@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from aclnn.base.taps import padding_ends
+from aclnn.kernels.shared.workspace import in_lines
 from aclnn.kernels.source import direct_table as names
 from aclnn.kernels.source.direct_table import PHASE_FIELDS, SLACK
 
@@ -22,7 +23,6 @@ PICTURES = 512  # elements of pictures that are worth a block: the next picture 
 ROW = 4096  # elements of a plane of the stage, about: with a second one they fill half of the smallest first cache
 MOST_TAPS = 4096  # of one target: 128 chains of taps, added one by one, are within the bound
 MOST_RESIDUES = 64
-LINE = 16  # elements of a cache line
 
 
 class Tap(NamedTuple):
@@ -151,7 +151,7 @@ class Table:
             "RUN": max(whole, self.plane),
             "COUNTER": whole * (runs.bit_length() + 1) if self.for_weights else 0,
         }
-        ends = [0, *itertools.accumulate(-(-n // LINE) * LINE for n in sizes.values())]
+        ends = [0, *itertools.accumulate(map(in_lines, sizes.values()))]
         return dict(zip([*sizes, "SLOT_SIZE"], ends, strict=True))
 
     def made(self, slots: int, rounds: bool, bias_stride: int | None) -> ctypes.Array[ctypes.c_int64]:
@@ -249,7 +249,7 @@ def _blocked(axes: Sequence[DirectAxis], planes: int) -> tuple[list[int], list[i
         pitches.append(pitch)
         last += (block + a.reach - 1) * pitch
         pitch *= a.distance if is_whole else block + a.reach
-    return blocks[::-1], pitches[::-1], -(-max(last + 1, pitch) // LINE) * LINE + SLACK
+    return blocks[::-1], pitches[::-1], in_lines(max(last + 1, pitch)) + SLACK
 
 
 def why_not(window: DirectWindow, channels: Channels) -> str | None:

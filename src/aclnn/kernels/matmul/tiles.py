@@ -7,14 +7,8 @@ import math
 from aclnn.base.dtype import DType
 from aclnn.kernels.native import jit
 
-CHAINS = (
-    (16, 64),
-    (32, 256),
-    (64, 1024),
-    (96, 2048),
-    (128, 4096),
-    (192, math.inf),
-)  # how long, for sums of fewer terms
+# How long a chain is, for sums of fewer terms.
+CHAINS = ((16, 64), (32, 256), (64, 1024), (96, 2048), (128, 4096), (192, math.inf))
 MOST_OF_ALLOWED = 0.95  # that equal terms may err
 SHORT = 64  # terms: of fewer, those that are equal in part may err as much, too, which is a half of a chain
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aclnn.kernels.native.memory import LINE, aligned
 
-LINE_ELEMENTS = 16  # of a cache line: rooms begin with one
+LINE_ELEMENTS = LINE // 4  # of a cache line: rooms begin with one
 
 
 class Arena:

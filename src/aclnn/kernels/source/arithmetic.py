@@ -17,6 +17,7 @@ from aclnn.kernels.source.helpers import inner
 
 f32 = np.float32
 FUSED = jit.vectors().fused
+NOT_FINITE = np.int32(0x7F800000)  # the exponent of NaN and Inf
 
 
 @intrinsic
@@ -75,6 +76,16 @@ def float_of(context: Any, bits: Any) -> Any:
         return b.bitcast(args[0], ir.FloatType())
 
     return types.float32(types.int32), code
+
+
+@inner
+def is_strange(elements: Any, count: int) -> bool:
+    """Whether one of them is not finite."""
+    worst = np.int32(0)
+    for i in range(count):
+        worst = max(worst, np.int32(bits_of(elements[i]) & NOT_FINITE))  # else numba widens it
+    strange: bool = worst == NOT_FINITE
+    return strange
 
 
 @inner

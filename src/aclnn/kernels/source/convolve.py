@@ -43,12 +43,12 @@ from aclnn.kernels.native.abi import (
     WATCHES,
     WHOLE,
 )
-from aclnn.kernels.source.arithmetic import use_widest_vectors
+from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.elements import floats
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, multiply, pack_tiles, whole_vectors, words
-from aclnn.kernels.source.panels import is_strange, width_of
+from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places, start_of
 from aclnn.kernels.source.vectors import LINE, TO_READ_LATER, TO_WRITE, fetch

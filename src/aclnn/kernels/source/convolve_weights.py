@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from aclnn.kernels.native.abi import (
     BOXES,
     CHAIN_LENGTH,
@@ -35,7 +33,7 @@ from aclnn.kernels.native.abi import (
     TERMS,
     TILES_TOGETHER,
 )
-from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
+from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, multiply, pack_rows, pack_tiles, whole_vectors, words
@@ -187,7 +185,7 @@ def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places:
     the rows of the result, in order, then where these were made. Strides are those of groups and outputs. found[0] = 1
     if an element is not finite and that is asked."""
     use_widest_vectors()
-    worst = np.int32(0)
+    strange = False
     terms, outputs = table[TERMS], table[OUTPUTS]
     blocks, panels = -(-terms // POSITIONS_TOGETHER), -(-outputs // COLUMNS)
     rows_made, part_size = -(-terms // ROWS) * ROWS, groups * size_of(table)
@@ -202,12 +200,11 @@ def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places:
         channels = min(COLUMNS, outputs - channel)
         if table[IS_WATCHED]:
             for i in range(count):
-                for m in range(channels):
-                    worst = max(worst, bits_of(made[start + rows[i] * columns + m]) & np.int32(0x7F800000))
+                strange |= is_strange(shifted(made, start + rows[i] * columns), channels)
         to = out + table[PUT_SIZE] * (group * strides[0] + channel * strides[1])
         some, step = shifted(places, first), strides[1]
         put_listed(table[PUT], shifted(made, start), columns, to, some, count, channels, step, address_of(rows), 0)
-    if worst == np.int32(0x7F800000):
+    if strange:
         found[0] = 1
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
+from aclnn.kernels.source.arithmetic import NOT_FINITE, bits_of, is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import shifted
 from aclnn.kernels.source.direct_stage import (
     inside,
@@ -82,8 +82,6 @@ from aclnn.kernels.source.vectors import (
     sums_per_tap,
 )
 
-NOT_FINITE = np.int32(0x7F800000)
-
 
 def forward(lo: int, hi: int, source: Any, weight: Any, bias: Any, target: Any, scratch: Any, table: Any) -> None:
     """target = Σ weight·source + bias. Items are slots; each has its share of the blocks of all groups."""
@@ -127,7 +125,7 @@ def weights(lo: int, hi: int, g: Any, source: Any, scratch: Any, partial: Any, t
                     _sum_block(g, source, group, block, mine, table, carefully)
                     counter_add(counter, block - first, run, width)
                 counter_total(counter, end - first, run, width)
-                if _is_finite(run, width):
+                if not is_strange(run, width):
                     break
             for i in range(width):
                 partial[item * width + i] = run[i]
@@ -169,14 +167,6 @@ def _pack(weight: Any, start: int, packed: Any, table: Any) -> bool:
             value = to_hf32(value)
         packed[t] = value
         worst = max(worst, bits_of(value) & NOT_FINITE)
-    return worst < NOT_FINITE  # type: ignore[no-any-return]
-
-
-@inner
-def _is_finite(values: Any, count: int) -> bool:
-    worst = np.int32(0)
-    for i in range(count):
-        worst = max(worst, bits_of(values[i]) & NOT_FINITE)
     return worst < NOT_FINITE  # type: ignore[no-any-return]
 
 

@@ -13,10 +13,10 @@ from numba.extending import intrinsic
 
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import TILE
+from aclnn.kernels.native.memory import LINE
 
 _ELEMENT = {types.float32: ir.FloatType(), types.int16: ir.IntType(16), types.uint16: ir.IntType(16)}
 _SINGLE, _WORD = ir.FloatType(), ir.IntType(32)
-_LINE = 64  # bytes of a cache line
 _BY_INSTRUCTION = jit.converts_half()
 
 
@@ -126,7 +126,7 @@ def floats(context: Any, count: Any) -> Any:
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
         with b.goto_entry_block():
             made = b.alloca(_SINGLE, size=_WORD(count.literal_value))
-            made.align = _LINE
+            made.align = LINE
         return made
 
     return types.CPointer(types.float32)(count), code
@@ -139,7 +139,7 @@ def tile_of(context: Any, like: Any) -> Any:
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
         with b.goto_entry_block():
             made = b.alloca(_ELEMENT[like.dtype], size=_WORD(TILE))
-            made.align = _LINE
+            made.align = LINE
         return made
 
     return like(like), code
@@ -152,11 +152,11 @@ def stream(context: Any, out: Any, index: Any, tile: Any, place: Any) -> Any:
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
         element = _ELEMENT[out.dtype]
         line = ir.VectorType(
-            element, _LINE // (element.width // 8 if isinstance(element, ir.IntType) else 4)
+            element, LINE // (element.width // 8 if isinstance(element, ir.IntType) else 4)
         ).as_pointer()
         to, at, source, place = args
-        loaded = b.load(b.bitcast(b.gep(source, [place]), line), align=_LINE)
-        stored = b.store(loaded, b.bitcast(b.gep(to, [at]), line), align=_LINE)
+        loaded = b.load(b.bitcast(b.gep(source, [place]), line), align=LINE)
+        stored = b.store(loaded, b.bitcast(b.gep(to, [at]), line), align=LINE)
         stored.set_metadata("nontemporal", b.module.add_metadata([_WORD(1)]))
         return ctx.get_dummy_value()
 
@@ -172,11 +172,3 @@ def finish_streams(context: Any) -> Any:
         return ctx.get_dummy_value()
 
     return types.void(), code
-
-
-@intrinsic
-def address_of(context: Any, pointer: Any) -> Any:
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        return b.ptrtoint(args[0], ir.IntType(64))
-
-    return types.int64(pointer), code

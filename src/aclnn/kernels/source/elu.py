@@ -12,7 +12,8 @@ import numpy as np
 
 from aclnn.kernels.native.abi import ELU_FALLING, ELU_OF_RESULT, TILE
 from aclnn.kernels.source.arithmetic import exp, exp_of_negative, expm1, use_widest_vectors
-from aclnn.kernels.source.elements import address_of, finish_streams, read, stream, tile_of, write
+from aclnn.kernels.source.calls import address_of
+from aclnn.kernels.source.elements import finish_streams, read, stream, tile_of, write
 from aclnn.kernels.source.helpers import inlined
 from aclnn.kernels.source.strides import block_at, gathered, landing, scatter
 

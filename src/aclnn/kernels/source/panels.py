@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 
 from aclnn.kernels.native.abi import NO_PLACE
-from aclnn.kernels.source.arithmetic import bits_of, use_widest_vectors
+from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, shifted
-from aclnn.kernels.source.elements import floats, read
+from aclnn.kernels.source.elements import finish_streams, floats, read, stream
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, LANES, pack_rows, turn, whole_vectors
-from aclnn.kernels.source.vectors import LINE, end_streams, move, stream
+from aclnn.kernels.source.vectors import LINE, move
 
 WORTH_TURNING = 3  # terms side by side
 SQUARES = LANES * LINE  # elements that are turned at a time
 FAR = 1 << 18  # elements of a packed weight that come out of the second cache before they are met
-INFINITE = np.int32(0x7F800000)  # the exponent of what is not finite
 
 
 @inner
@@ -48,7 +47,7 @@ def pack_taps(
         far = outputs * terms >= FAR and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
         if pack_terms(source, strides[1], places, terms, channels, to, columns, far) and address_of(found) != 0:
             found[0] = 1
-        end_streams()
+        finish_streams()
 
 
 @inner
@@ -112,22 +111,11 @@ def turn_terms(
         strange |= is_strange(turned, height * across)
         if far and across == LINE:
             for r in range(height):
-                for m in range(0, LINE, LANES):
-                    stream(LANES, turned, r * LINE + m, target, rows[first + r] * columns + m)
+                stream(target, rows[first + r] * columns, turned, r * LINE)
         else:
             for r in range(height):
                 for m in range(0, across, LANES):
                     move(LANES, turned, r * across + m, target, rows[first + r] * columns + m)
-    return strange
-
-
-@inner
-def is_strange(elements: Any, count: int) -> bool:
-    """Whether one of them is not finite."""
-    worst = np.int32(0)
-    for i in range(count):
-        worst = max(worst, np.int32(bits_of(elements[i]) & INFINITE))  # else numba widens it
-    strange: bool = worst == INFINITE
     return strange
 
 

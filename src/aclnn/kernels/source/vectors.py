@@ -15,6 +15,7 @@ from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
 from aclnn.kernels.native import isa
+from aclnn.kernels.native.memory import LINE as LINE_BYTES
 from aclnn.kernels.source.elements import narrowed, read, widened, write
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.loops import repeated
@@ -103,32 +104,7 @@ def move(context: Any, width: Any, source: Any, start: Any, target: Any, to: Any
     return types.void(width, source, types.int64, target, types.int64), code
 
 
-@intrinsic(prefer_literal=True)
-def stream(context: Any, width: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
-    """The same past the caches, float32 to where a vector may begin. Whole lines had better be written at once, and
-    others see them behind end_streams()."""
-
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        lanes = width.literal_value
-        _, source_, start_, target_, to_ = args
-        vector = _load(b, source_, start_, lanes)
-        there = b.bitcast(b.gep(target_, [to_]), vector.type.as_pointer())
-        b.store(vector, there, align=4 * lanes).set_metadata("nontemporal", b.module.add_metadata([_SMALL(1)]))
-        return ctx.get_dummy_value()
-
-    return types.void(width, source, types.int64, target, types.int64), code
-
-
-@intrinsic
-def end_streams(context: Any) -> Any:
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        b.fence("seq_cst")
-        return ctx.get_dummy_value()
-
-    return types.void(), code
-
-
-LINE = 16  # elements of a cache line, of the widest dtype
+LINE = LINE_BYTES // 4  # elements of a cache line, of the widest dtype
 TO_READ, TO_WRITE, TO_READ_LATER = range(3)
 
 
