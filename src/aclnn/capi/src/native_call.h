@@ -13,20 +13,21 @@ class NativeCall {
  public:
   // False if the kernels met what they are not made for: another must compute it all.
   bool run(Words addresses) const {
-    int64_t finding = 0;
+    int64_t finding[2] = {0, 0};  // what kernels met, and how many shares of a launch are taken
     const auto* head = reinterpret_cast<const Head*>(this + 1);
-    for (int64_t i = 0; i < launches_ && finding == 0; ++i) {
+    for (int64_t i = 0; i < launches_ && finding[0] == 0; ++i) {
       const auto* slot = reinterpret_cast<const Slot*>(head + 1);
       const auto* words = reinterpret_cast<const int64_t*>(slot + head->slots);
       Small<64> block;  // of this run alone: another may be at work on other memory
       block.assign(words, static_cast<size_t>(head->block_words));
       for (const Slot* end = slot + head->slots; slot != end; ++slot) {
-        block.data()[slot->word] = place(slot->which, addresses, &finding) + slot->offset;
+        block.data()[slot->word] = place(slot->which, addresses, finding) + slot->offset;
       }
+      finding[1] = 0;
       launch(*head, block.data());
       head = reinterpret_cast<const Head*>(words + head->block_words);
     }
-    return finding == 0;
+    return finding[0] == 0;
   }
 
  private:

@@ -32,7 +32,7 @@ from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import DATA_TABLE, MOVES, NEAR, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
-from aclnn.kernels.shared.launch import Launch, Room
+from aclnn.kernels.shared.launch import Launch, Room, shares
 from aclnn.kernels.shared.workspace import in_lines
 
 STAGED_ELEMENTS = 56 * 1024  # of a box: half of a second cache of 512 KB, beside what is packed
@@ -245,7 +245,7 @@ class DataPlan:
         put, joins = self._room.numbers.put, over.block > 1
         regroups = int(2 in order.axes or (len(order.axes) > 0 and box[0] > 1))  # else neighbours are of one kind
         kinds_of = put(order.kinds(over, as_five(self._source).sizes)) if order.axes else 0
-        table = [lots, per_lot, laid.room, places, columns_made, terms, splits, order.chain]
+        table = [put(shares(items * splits, lots)), per_lot, laid.room, places, columns_made, terms, splits, order.chain]
         table += [*put_of(self._out.dtype, joins), order.blocks, order.per_shift, order.together, regroups, kinds_of]
         column_places = put(self._column_places(over)) if joins else 0
         table += [int(adds_bias), kept.positions, kept.packed_terms, kept.panels]
@@ -254,7 +254,7 @@ class DataPlan:
         rows = in_order(laid.rows, over, order.axes).ravel()
         rows = np.concatenate([rows, *_packed_places(kept.positions, kept.packed_terms)]) if kept.packed_terms else rows
         tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(rows), put(table)
-        operands = (self._names[0], self._names[2], packed.place, self._names[3], scratch, FOUND if joins else None)
+        operands = (self._names[0], self._names[2], packed.place, self._names[3], scratch, FOUND)
         starts = (0, start * self._out.dtype.itemsize, 0, 0, 0, 0)
         self.launches.append(Launch("convolve.data", "iiFFFIIIII", lots, operands, tables, lots, starts))
         self._room.arena.release(scratch, 4 * per_lot * lots)

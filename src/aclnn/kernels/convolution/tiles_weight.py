@@ -28,7 +28,7 @@ from aclnn.kernels.matmul.tiles import columns, even_chain, packed_columns, pane
 from aclnn.kernels.native.abi import MOST_PARTS, MOVES, NEAR, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
-from aclnn.kernels.shared.launch import Launch, Room
+from aclnn.kernels.shared.launch import Launch, Room, shares
 
 FARTHEST = 1 << 40  # beyond all positions
 LEAST_PART = 2048  # positions that pay for a part
@@ -82,7 +82,7 @@ class WeightPlan:
         lots, places = min(threads, parts * groups * splits), places_of(box)
         per_lot = inner.room + outer.room + 2 * places + NEAR * wide + ROWS * columns() + packs * high * ROWS * NEAR
         scratch, sums = self._room.arena.reserve(4 * per_lot * lots), self._room.arena.reserve(4 * made * parts)
-        table = [lots, per_lot, inner.room, places, self._outputs, terms, splits, summed]
+        table = [put(shares(parts * groups * splits, lots)), per_lot, inner.room, places, self._outputs, terms, splits, summed]
         table += [*put_of(self._shape.weight.dtype), parts, outer.room, wide, high, int(packs), int(self.pads)]
         table += [self._along, put(self._limits(terms))]
         assert len(table) == WEIGHT_TABLE
@@ -90,11 +90,11 @@ class WeightPlan:
         rows += [rows[-1]] * (ROWS * tiles - terms) + [*range(ROWS), *range(0, ROWS * NEAR, ROWS)]
         numbers = put(table)
         tables = put(inner.table), put(outer.table), put([*whole, *box, *boxes, groups]), put(rows), numbers
-        operands = (*self._names[:2], sums, scratch)
+        operands = (*self._names[:2], sums, scratch, FOUND)
         for place, elements in ((scratch, per_lot * lots), (sums, made * parts)):
             self._room.arena.release(place, 4 * elements)
         return [
-            Launch("convolve_weights.weights", "iiFFIIIII", lots, operands, tables, lots),
+            Launch("convolve_weights.weights", "iiFFIIIIII", lots, operands, tables, lots),
             self._join(sums, terms, numbers, packs, worth(made * parts, PER_THREAD, threads)),
         ]
 

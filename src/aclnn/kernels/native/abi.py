@@ -91,7 +91,7 @@ MOST_PARTS = 16  # of the sums of convolve_weights
 
 # The table of convolve.data, by position.
 (
-    LOTS,  # threads, each with a scratch of its own
+    SHARES,  # address of how many shares of the work there are, and where each begins: see source.shares
     PER_LOT,  # elements of a lot's scratch
     ROOM,  # elements of it for a staged box
     PLACES,  # elements of it for a list of places

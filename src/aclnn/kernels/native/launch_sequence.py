@@ -17,7 +17,9 @@ from aclnn.kernels.native.recorded_launches import Finding, current
 from aclnn.kernels.native.threads import Work, forked, runtime
 from aclnn.kernels.registry import Prepared, Run
 
-FOUND = "found"  # the operand that says whether a run must be made by another kernel: an int64, 0 at first
+# The operand that says whether a run must be made by another kernel: an int64, 0 at first. Behind it a second one, 0 at
+# first in every launch, counts shares of its work.
+FOUND = "found"
 KERNEL = ("launch_sequence.run", "F" * MOST_PLACES + "I")
 _NOWHERE = np.empty(0, np.uint8)
 
@@ -90,6 +92,7 @@ class SequenceRun:
         for work, aims in zip(self._works, self._aims, strict=True):
             for slot, place, start in aims:
                 work.block[slot] = places[place] + start
+            self._found.begin_launch()
             work.run()
             if self._found:
                 return

@@ -49,16 +49,20 @@ def recording() -> Iterator[Tape]:
 
 
 class Finding:
-    """Where the kernels of a run write a number other than 0 when they met what they are not made for."""
+    """Where the kernels of a run write a number other than 0 when they met what they are not made for. Behind it the
+    threads of a launch count the shares of its work that they take."""
 
     def __init__(self) -> None:
-        self._place = ctypes.c_int64()
+        self._place = (ctypes.c_int64 * 2)()
         self.address = ctypes.addressof(self._place)
         if (tape := current()) is not None:
             tape.finding = self.address
 
     def __bool__(self) -> bool:
-        return self._place.value != 0
+        return self._place[0] != 0
 
     def clear(self) -> None:
-        self._place.value = 0
+        self._place[0] = 0
+
+    def begin_launch(self) -> None:
+        self._place[1] = 0

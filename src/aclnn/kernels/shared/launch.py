@@ -58,6 +58,16 @@ class Launch(NamedTuple):
         work.block[FIRST_ARGUMENT : FIRST_ARGUMENT + len(where)] = where
 
 
+def shares(items: int, lots: int) -> list[int]:
+    """Of items that so many lots take in turn: how many shares there are, where they begin, and the end of the last.
+    Half of what is left is handed out at a time, so that all end together."""
+    begins = [0]
+    while (left := items - begins[-1]) > 0:
+        size = left if lots == 1 else max(1, left // (2 * lots))
+        begins += range(begins[-1] + size, begins[-1] + min(left, size * lots) + 1, size)
+    return [len(begins) - 1, *begins]
+
+
 class Room(NamedTuple):
     """What planning adds to: the workspace and the tables, for so many threads."""
 

@@ -19,7 +19,6 @@ from aclnn.kernels.native.abi import (
     FIRST_TERM,
     GROUPS,
     KINDS_OF,
-    LOTS,
     MOST_KINDS,
     MOVES,
     OUT_CHANNELS,
@@ -37,6 +36,7 @@ from aclnn.kernels.native.abi import (
     REGROUPS,
     ROOM,
     ROWS,
+    SHARES,
     SPLITS,
     TERMS,
     TOGETHER,
@@ -50,6 +50,7 @@ from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, multiply, pack_tiles, whole_vectors, words
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
+from aclnn.kernels.source.shares import following, next_share
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places, start_of
 from aclnn.kernels.source.vectors import LINE, TO_READ_LATER, TO_WRITE, fetch
 
@@ -71,18 +72,19 @@ def data(
     rows: Any,
     table: Any,
 ) -> None:
-    """Items are lots: each does its share of the boxes of all groups, and of the panels of their results. found[0] = 1
-    if an element is not finite and that is asked."""
+    """Items are lots: each takes shares of the boxes of all groups, and of the panels of their results. found[0] = 1 if
+    an element is not finite and that is asked."""
     use_widest_vectors()
-    box = words(8)
+    box, shares = words(8), pointer(table[SHARES])
     count, splits = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3], table[SPLITS]
-    items, per_group = count * boxes[GROUPS] * splits, whole_vectors(table[OUTPUTS]) * table[PANEL_TERMS]
+    per_group = whole_vectors(table[OUTPUTS]) * table[PANEL_TERMS]
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
         lists = shifted(room, table[ROOM])
         places, out_places = as_words(lists), as_words(shifted(lists, table[PLACES]))
         kinds, work = as_words(shifted(lists, 2 * table[PLACES])), shifted(lists, 3 * table[PLACES])
-        for item in range(items * lot // table[LOTS], items * (lot + 1) // table[LOTS]):
+        item, end = next_share(found, shares)
+        while item < end:
             group, split = item // splits // count, item % splits
             positions = find_box(item // splits % count, boxes, box)
             find_places(box, 0, picture, MOVES, places)
@@ -96,6 +98,7 @@ def data(
                 together = min(table[TOGETHER], positions - first)
                 if make_panels(x, here, together, rows, weight, added, to, split, work, table):
                     found[0] = 1
+            item, end = following(item, end, found, shares)
 
 
 @inner

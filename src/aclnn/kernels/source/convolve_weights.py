@@ -14,7 +14,6 @@ from aclnn.kernels.native.abi import (
     GROUPS,
     IS_WATCHED,
     LIMITS_OF,
-    LOTS,
     MOVES,
     NEAR,
     OUTER_ROOM,
@@ -29,6 +28,7 @@ from aclnn.kernels.native.abi import (
     PUT_SIZE,
     ROOM,
     ROWS,
+    SHARES,
     SPLITS,
     TERMS,
     TILES_TOGETHER,
@@ -39,6 +39,7 @@ from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, multiply, pack_rows, pack_tiles, whole_vectors, words
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
+from aclnn.kernels.source.shares import following, next_share
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places
 from aclnn.kernels.source.vectors import LINE, TO_WRITE, fetch
 
@@ -57,16 +58,16 @@ def weights(
     outer: int,
     made: Any,
     scratch: Any,
+    found: Any,
     picture: Any,
     outer_picture: Any,
     boxes: Any,
     rows: Any,
     table: Any,
 ) -> None:
-    """Items are lots: each does its share of all parts of the sum, of all groups, in all splits of the rows."""
+    """Items are lots: each takes shares of all parts of the sum, of all groups, in all splits of the rows."""
     use_widest_vectors()
-    box = words(8)
-    items, splits = table[PARTS] * boxes[GROUPS] * table[SPLITS], table[SPLITS]
+    box, shares, splits = words(8), pointer(table[SHARES]), table[SPLITS]
     count = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3]
     tiles = -(-table[TERMS] // ROWS)
     for lot in range(lo, hi):
@@ -75,7 +76,8 @@ def weights(
         places = as_words(shifted(outer_room, table[OUTER_ROOM]))
         outer_places = as_words(shifted(outer_room, table[OUTER_ROOM] + table[PLACES]))
         work = shifted(outer_room, table[OUTER_ROOM] + 2 * table[PLACES])
-        for item in range(items * lot // table[LOTS], items * (lot + 1) // table[LOTS]):
+        item, end = next_share(found, shares)
+        while item < end:
             which, split = item // splits, item % splits
             part, group = which // boxes[GROUPS], which % boxes[GROUPS]
             left, right = tiles * split // splits, tiles * (split + 1) // splits
@@ -88,6 +90,7 @@ def weights(
                 x = brought(source, picture, group, box, room)
                 other = g, outer_places, outer_picture[MOVES + 1]
                 add_box(box, positions, (x, places), other, sums, work, (left, right), index > first, rows, table)
+            item, end = following(item, end, found, shares)
 
 
 @inner

@@ -21,7 +21,7 @@ def run(
     tensor6: Any,
     table: Any,
 ) -> None:
-    """The table has: where to say that something was found, the address of GOMP_parallel, how many kernels there are;
+    """The table has: where to say that something was found, and to count shares, the address of GOMP_parallel, how many kernels there are;
     for each its entry, block, threads and number of pointers; for each of these its slot, its place and bytes behind
     that. A kernel that finds something is the last."""
     places = words(8)  # MOST_PLACES and one more
@@ -38,6 +38,7 @@ def run(
         for _ in range(pointers):
             block[table[at]] = places[table[at + 1]] + table[at + 2]
             at += 3
+        found[1] = 0
         launch(parallel, entry, address_of(block), threads)
         if found[0] != 0:
             return

@@ -1,0 +1,38 @@
+"""Shares of a launch's work, taken in turn: who is slowed down by others takes fewer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from aclnn.kernels.source.calls import shifted
+from aclnn.kernels.source.helpers import inner
+
+
+@inner
+def next_share(found: Any, shares: Any) -> Any:
+    """The first and the end of the items of the next share; none if all are taken. Shares are counted behind what is
+    found; the list has how many there are, then where they begin, and the end of the last."""
+    share = count_one(shifted(found, 1))
+    if share < shares[0]:
+        return shares[1 + share], shares[2 + share]
+    return 0, 0
+
+
+@inner
+def following(item: int, end: int, found: Any, shares: Any) -> Any:
+    """The next item of a share that ends there, or the first and the end of the next share."""
+    return (item + 1, end) if item + 1 < end else next_share(found, shares)
+
+
+@intrinsic
+def count_one(context: Any, counter: Any) -> Any:
+    """What a counter was before this thread added one to it."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.atomic_rmw("add", args[0], ir.IntType(64)(1), "monotonic")
+
+    return types.int64(counter), code
