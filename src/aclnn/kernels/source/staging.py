@@ -130,6 +130,7 @@ def stage_rows(
         if across == 1:
             for i in range(0, count, LINE):
                 fetch(source, place + to_next_row + i, TO_READ)
+            fetch(source, place + to_next_row + count - 1, TO_READ)  # which may lie in a line more
         if plain:  # without a question for each of them
             put_zeros(target, row)
             put_zeros(target, row + length - LANES)
