@@ -300,12 +300,15 @@ def met_blocks(mask: int, bit: int, together: int, within: bool) -> Any:
 
 @inner
 def fetch_result(written: Any, i: int, channel: int, table: Any) -> None:
-    """Asks for where a position's channels of a panel will be written, if they will be now."""
+    """Asks for where a tile's channels of a panel will be written, if they will be now: the positions of a tile have
+    lines of their own if channels lie side by side, else those of the first do for the others."""
     to, places, now = written
     if now and table[COLUMN_PLACES] == 0:
         size, step = table[PUT_SIZE], table[OUT_STRIDES + 1]
-        for m in range(channel, min(channel + COLUMNS, table[OUTPUTS]), LINE if step == 1 else 1):
-            fetch(pointer(to + size * (places[i] + m * step)), 0, TO_WRITE)
+        by, rows = (LINE, ROWS) if step == 1 else (1, 1)
+        for row in range(i, i + rows):
+            for m in range(channel, min(channel + COLUMNS, table[OUTPUTS]), by):
+                fetch(pointer(to + size * (places[row] + m * step)), 0, TO_WRITE)
 
 
 @inner

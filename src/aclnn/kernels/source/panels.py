@@ -12,10 +12,11 @@ from aclnn.kernels.source.calls import address_of, shifted
 from aclnn.kernels.source.elements import finish_streams, floats, read, stream
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, LANES, pack_rows, turn, whole_vectors
-from aclnn.kernels.source.vectors import LINE, move
+from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
 
 WORTH_TURNING = 3  # terms side by side
 SQUARES = LANES * LINE  # elements that are turned at a time
+AHEAD = 8  # terms by which their channels are fetched
 FAR = 1 << 18  # elements of a packed weight that come out of the second cache before they are met
 
 
@@ -79,6 +80,8 @@ def pack_terms(
             together -= together % LANES
         if step == 1:
             together = 1
+            for m in range(0, channels, LINE):
+                fetch(source, places[min(i + AHEAD, count - 1)] + m, TO_READ)
             for m in range(0, done, LANES):
                 move(LANES, source, places[i] + m, target, rows[i] * columns + m)
         elif together >= WORTH_TURNING and places[i] + whole_vectors(together) <= places[count - 1] + 1:
