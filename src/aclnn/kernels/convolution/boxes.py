@@ -225,10 +225,10 @@ def _copied_strides(picture: Picture, channels: int, over: Pass, box: Sequence[i
     return channels * channel, channel, y * x, x, 1
 
 
-def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, least: int, most: int) -> list[int]:
-    """The size of boxes (batch, z, y, x): of those with 1, 2, 4 … planes that have the longest rows, the one that meets
-    the least for each of its positions. They have the least positions whatever these take, and never more than the
-    most."""
+def boxes_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, least: int, most: int) -> list[int]:
+    """Into how many boxes (batch, z, y, x) are cut: of those with 1, 2, 4 … planes that have the longest rows, the ones
+    that meet the least for each of their positions. They have the least positions whatever these take, and never more
+    than the most."""
 
     def met(box: Sequence[int]) -> int:
         return box[0] * math.prod(axis.met(size) for axis, size in zip(over.axes, box[1:], strict=True))
@@ -239,7 +239,22 @@ def box_of(whole: Sequence[int], over: Pass, channels: int, most_elements: int, 
 
     begun = ([1, 1 << n, 1, 1] for n in range(whole[1].bit_length()))
     boxes = [_grown(box, whole, fits) for box in begun if fits(box)] or [[1, 1, 1, 1]]
-    return min(boxes, key=lambda box: (-box[3], met(box) / math.prod(box)))
+    return largest(whole, min(boxes, key=lambda box: (-box[3], met(box) / math.prod(box))))
+
+
+def largest(whole: Sequence[int], boxes: Sequence[int]) -> list[int]:
+    """The size of the largest box, where a whole is cut into so many; or how many there are of that size."""
+    return [-(-w // b) for w, b in zip(whole, boxes, strict=True)]
+
+
+def divided_between(threads: int, boxes: Sequence[int], whole: Sequence[int], groups: int) -> list[int]:
+    """Boxes that so many threads share evenly: more along the first axis where that can be, at most twice as many."""
+    for axis, count in enumerate(boxes):
+        others = groups * math.prod(boxes) // count
+        for more in range(count, min(2 * count, whole[axis] + 1)):
+            if more * others % threads == 0:
+                return [*boxes[:axis], more, *boxes[axis + 1 :]]
+    return [*boxes]
 
 
 def _grown(begun: Sequence[int], whole: Sequence[int], fits: Callable[[Sequence[int]], bool]) -> list[int]:

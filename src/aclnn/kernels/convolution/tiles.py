@@ -22,7 +22,9 @@ from aclnn.kernels.convolution.boxes import (
     Pass,
     Taps,
     as_five,
-    box_of,
+    boxes_of,
+    divided_between,
+    largest,
     lay_out,
     passes,
 )
@@ -217,23 +219,24 @@ class DataPlan:
         positions, panels = math.prod(whole) * self._shape.groups, panels_of(over.block * self._outputs)
         most = max(LEAST_SHARE, min(MOST_POSITIONS, positions // (BOXES_PER_THREAD * threads)))
         least = LEAST_POSITIONS if panels >= threads else min(LEAST_POSITIONS, -(-positions // threads))
-        box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, least, most)
-        laid = lay_out(picture, self._inputs, over, box, copied)
+        boxes = boxes_of(whole, over, self._inputs, STAGED_ELEMENTS, least, most)
+        boxes = divided_between(threads, boxes, whole, self._shape.groups)
+        laid = lay_out(picture, self._inputs, over, largest(whole, boxes), copied)
         laid.table[STAGE] = stage_of(self._source.dtype) if copied else 0
-        self._launch(over, order, box, laid, out_strides, packed, start)
+        self._launch(over, order, boxes, laid, out_strides, packed, start)
 
     def _launch(
         self,
         over: Pass,
         order: Order,
-        box: Sequence[int],
+        boxes: Sequence[int],
         laid: Laid,
         out_strides: Sequence[int],
         packed: PackedPass,
         start: int,
     ) -> None:
         whole = (self._out.shape[0], *over.sizes)
-        boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
+        box = largest(whole, boxes)
         items, columns_made = math.prod(boxes) * self._shape.groups, over.block * self._outputs
         terms, places, threads = laid.rows.size, places_of(box), self._threads(over)
         splits = min(panels_of(columns_made), -(-threads // items))
@@ -253,7 +256,7 @@ class DataPlan:
         assert len(table) == DATA_TABLE
         rows = in_order(laid.rows, over, order.axes).ravel()
         rows = np.concatenate([rows, *_packed_places(kept.positions, kept.packed_terms)]) if kept.packed_terms else rows
-        tables = put(laid.table), put([*whole, *box, *boxes, self._shape.groups]), put(rows), put(table)
+        tables = put(laid.table), put([*whole, *boxes, self._shape.groups]), put(rows), put(table)
         operands = (self._names[0], self._names[2], packed.place, self._names[3], scratch, FOUND)
         starts = (0, start * self._out.dtype.itemsize, 0, 0, 0, 0)
         self.launches.append(Launch("convolve.data", "iiFFFIIIII", lots, operands, tables, lots, starts))

@@ -9,7 +9,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
-from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, box_of, lay_out, outermost
+from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, boxes_of, largest, lay_out, outermost
 from aclnn.kernels.convolution.padding import in_order
 from aclnn.kernels.convolution.tiles import (
     LEAST_POSITIONS,
@@ -54,7 +54,8 @@ class WeightPlan:
         first, second, third = (a._replace(stride=1, before=0, taps=((0,),), shifts=(0,)) for a in over.axes)
         plain = Pass((first, second, third))
         whole = (wide.batch, *over.sizes)
-        box = box_of(whole, over, self._inputs, STAGED_ELEMENTS, LEAST_POSITIONS, MOST_POSITIONS)
+        boxes = boxes_of(whole, over, self._inputs, STAGED_ELEMENTS, LEAST_POSITIONS, MOST_POSITIONS)
+        box = largest(whole, boxes)
         copied, copied_too = must_copy(shape.wide, self.pads), must_copy(shape.narrow, pads=False)
         pictures = (
             lay_out(wide, self._inputs, over, box, copied),
@@ -62,11 +63,10 @@ class WeightPlan:
         )
         for laid, spec, is_copied in zip(pictures, (shape.wide, shape.narrow), (copied, copied_too), strict=True):
             laid.table[STAGE] = stage_of(spec.dtype) if is_copied else 0
-        self.launches += self._launches(whole, box, pictures)
+        self.launches += self._launches(whole, boxes, pictures)
 
-    def _launches(self, whole: Sequence[int], box: Sequence[int], pictures: tuple[Laid, Laid]) -> list[Launch]:
-        groups, put = self._shape.groups, self._room.numbers.put
-        boxes = [-(-w // b) for w, b in zip(whole, box, strict=True)]
+    def _launches(self, whole: Sequence[int], boxes: Sequence[int], pictures: tuple[Laid, Laid]) -> list[Launch]:
+        groups, put, box = self._shape.groups, self._room.numbers.put, largest(whole, boxes)
         inner, outer = pictures
         terms, packs = inner.rows.size, self._packs_tiles(inner)
         tiles = -(-terms // ROWS)
@@ -89,7 +89,7 @@ class WeightPlan:
         rows = self._in_order(inner.rows, packs).tolist()
         rows += [rows[-1]] * (ROWS * tiles - terms) + [*range(ROWS), *range(0, ROWS * NEAR, ROWS)]
         numbers = put(table)
-        tables = put(inner.table), put(outer.table), put([*whole, *box, *boxes, groups]), put(rows), numbers
+        tables = put(inner.table), put(outer.table), put([*whole, *boxes, groups]), put(rows), numbers
         operands = (*self._names[:2], sums, scratch, FOUND)
         for place, elements in ((scratch, per_lot * lots), (sums, made * parts)):
             self._room.arena.release(place, 4 * elements)

@@ -82,8 +82,8 @@ NEAR = 400  # the same of convolutions
     STAGE_SIZE,
 ) = (0, 1, 2, 5, 10, 13, 16, 19, 24, 29)
 
-# The table of the boxes of a convolution, by position: how large the whole is, and one box, then how many there are.
-WHOLE, BOX, BOXES, GROUPS, BOX_TABLE = 0, 4, 8, 12, 13
+# The table of the boxes of a convolution, by position: how large the whole is, and into how many boxes it is cut.
+WHOLE, BOXES, GROUPS = 0, 4, 8
 
 POSITIONS_TOGETHER = 288  # whose sums convolve.data keeps near, a multiple of ROWS and of the lanes of a vector
 MOST_KINDS = 64  # of positions, by what they meet

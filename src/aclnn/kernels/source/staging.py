@@ -13,7 +13,6 @@ from numba.extending import intrinsic
 
 from aclnn.kernels.native.abi import (
     BEFORE,
-    BOX,
     BOXES,
     CHANNELS,
     LAID,
@@ -37,12 +36,12 @@ HALF = LANES // 2
 
 @inner
 def find_box(index: int, boxes: Any, box: Any) -> int:
-    """Writes where a box begins and how large it is; says how many positions it has."""
+    """Writes where a box begins and how large it is, as even as they go; says how many positions it has."""
     positions = 1
     for d in range(3, -1, -1):
-        box[d] = index % boxes[BOXES + d] * boxes[BOX + d]
-        index //= boxes[BOXES + d]
-        box[4 + d] = min(boxes[BOX + d], boxes[WHOLE + d] - box[d])
+        whole, count = boxes[WHOLE + d], boxes[BOXES + d]
+        place, index = index % count, index // count
+        box[d], box[4 + d] = whole * place // count, whole * (place + 1) // count - whole * place // count
         positions *= box[4 + d]
     return positions
 
