@@ -140,10 +140,10 @@ def test_cells_have_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.M
 @pytest.mark.parametrize("ahead", [1, 12, 256])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_same_bits_on_any_number_of_threads(ahead: int, dtype: DType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many steps' inputs are multiplied at a time, too."""
+    """However many steps' inputs are multiplied at a time, too, unless it is one: then that is part of its own sum."""
     monkeypatch.setattr(matrix, "PER_THREAD", 1)
     case, found = lstm_case(7, 6, 8, 140, layers=2, bidirectional=True, dtype=dtype, device=CPU), set()
-    for threads, rows in [(1, 256), (1, ahead), (2, ahead), (3, ahead), (7, ahead)]:
+    for threads, rows in [(1, 1 if ahead == 1 else 256), (1, ahead), (2, ahead), (3, ahead), (7, ahead)]:
         monkeypatch.setattr(fast, "ROWS_AHEAD", rows)
         aclnn.cache_clear()
         with aclnn.threads(threads):

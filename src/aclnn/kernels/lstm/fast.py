@@ -112,14 +112,14 @@ class LstmPlan:
         """Reserves a matrix of float32 that lives as long as a layer, or longer."""
         return self.arena.reserve(4 * rows * columns) if wanted else -1
 
-    def packed(self, kinds: int = 1) -> Iterator[tuple[int, matrix.Packed, matrix.Packed]]:
+    def packed(self, kinds: int = 1, of_input: int = 1) -> Iterator[tuple[int, matrix.Packed, matrix.Packed]]:
         """By layer and direction both weights, packed as long as others are planned for them; forwards turned, and that
-        of the states gate by gate."""
+        of the states gate by gate, and of the input if it has kinds too."""
         for k in range(self.sizes.layers * self.sizes.directions):
             weights = self.call["params"][k * self.each : k * self.each + 2]
             if kinds > 1:
                 weights = [w._replace(shape=w.shape[::-1], strides=w.strides[::-1]) for w in weights]
-            w_ih, w_hh = matrix.Packed(weights[0], self.room), matrix.Packed(weights[1], self.room, kinds)
+            w_ih, w_hh = matrix.Packed(weights[0], self.room, of_input), matrix.Packed(weights[1], self.room, kinds)
             self.packing.append([w_ih.launch, w_hh.launch])
             yield k, w_ih, w_hh
             for one in (w_ih, w_hh):
@@ -328,21 +328,25 @@ class ForwardPlan(LstmPlan):
     def __init__(self, call: Call, sizes: Sizes, threads: int, side_by_side: Sequence[str]):
         super().__init__(call, sizes, threads, side_by_side)
         letter = self.letter
-        self.gates = [jit.load("lstm_gates.forward", f"FiiiiiiiiF{out}{letter * 7}FFIFFii") for out in ("F", letter)]
+        self.gates = [jit.load("lstm_gates.forward", f"FiiiiiiiiF{out}{letter * 7}FFIFFiii") for out in ("F", letter)]
         self.gathers = not self.is_matrix(call["input"], call["batchFirst"])
         self.ahead = min(sizes.steps, max(1, ROWS_AHEAD // sizes.batch))
-        self.a, self.bias = self.floats(self.ahead * sizes.batch, 4 * sizes.hidden), self.floats(1, 4 * sizes.hidden)
+        self.at_once = self.ahead == 1  # the input of a step is multiplied with its state: nothing is added to the sums
+        rows = 1 if self.at_once else self.ahead * sizes.batch
+        self.a, self.bias = self.floats(rows, 4 * sizes.hidden), self.floats(1, 4 * sizes.hidden)
         self.x = self.floats(sizes.rows, sizes.features, self.gathers)
         self.total = jit.load("lstm.total", f"{letter * 2}iiiF")
         self.first = None if call["hx"] is None else [self.copied(spec, True) for spec in call["hx"]]
         self.last = [self.copied(call[name], False) for name in ("hy", "cy")]
-        self.launches: list[tuple[matrix.StepLaunch, Launch]] = []
+        self.launches: list[tuple[matrix.StepLaunch, Launch | None]] = []
         state = dense(FLOAT32, (sizes.batch, sizes.hidden))
-        for k, w_ih, w_hh in self.packed(abi.KINDS):
+        for k, w_ih, w_hh in self.packed(abi.KINDS, abi.KINDS if self.at_once else 1):
             some = dense(FLOAT32, (self.ahead * sizes.batch, sizes.width(k // sizes.directions)))
-            step, ahead = matrix.step(state, w_hh, self.room, not self.variable), matrix.matmul(some, w_ih, self.room)
-            for launch in (step.launch, ahead):
-                launch.load()
+            step = matrix.step(state, w_hh, self.room, not self.variable, w_ih if self.at_once else None)
+            ahead = None if self.at_once else matrix.matmul(some, w_ih, self.room)
+            step.launch.load()
+            if ahead is not None:
+                ahead.load()
             self.launches.append((step, ahead))
 
     def write(self, program: LstmProgram) -> None:
@@ -363,6 +367,8 @@ class ForwardPlan(LstmPlan):
                 program.add(Work(self.total, sizes.batch * sizes.hidden, 1, [0] * 6, 1), scratch(place), first=5)
             else:
                 program.add(self.first[n].work(), self.slice_of("hx", call["hx"][n], k, n), scratch(place))
+        if self.at_once:
+            program.add(Work(self.total, 4 * sizes.hidden, 1, [0] * 6, 1), scratch(self.a), first=5)
         biases = [self.weight(k, n) for n in range(2, self.each)]
         strides = [call["params"][k * self.each + n].strides[0] for n in range(2, self.each)]
         total = Work(self.total, 4 * sizes.hidden, 1, [0] * 6, 1)
@@ -383,8 +389,16 @@ class ForwardPlan(LstmPlan):
             given[1:] = [Sequences.of(self.spot(name, k), call[name][k]) for name in LISTS]
         a, state, size = scratch(self.a), scratch(self.state), 4 * sizes.batch * sizes.hidden
         states = [Moving(state, size, clock) for clock in (abi.EVEN, abi.ODD)]
-        moving = [states[0], Moving(a, 4 * size, abi.NTH), *(Moving(one.spot, one.per_step) for one in given), *states]
-        others = scratch(self.cell), scratch(self.bias), sizes.hidden, call["train"]
+        moving = [
+            states[0],
+            Moving(a, 0 if self.at_once else 4 * size, abi.NTH),
+            *(Moving(one.spot, one.per_step) for one in given),
+            *states,
+        ]
+        a_pitch = 0 if self.at_once else 4 * sizes.hidden
+        others = scratch(self.cell), scratch(self.bias), sizes.hidden, a_pitch, call["train"]
         loop.move(moving, [one.per_sequence for one in given], *others)
-        loop.multiply_ahead(ahead, self.numbers, self.ahead, a, x, 4 * sizes.batch * sizes.width(layer))
+        loop.take_input(x, 4 * sizes.batch * sizes.width(layer))
+        if ahead is not None:
+            loop.multiply_ahead(ahead, self.numbers, self.ahead, a)
         program.add_loop(loop)

@@ -172,7 +172,7 @@ class TimeLoop:
         self._moving = (ctypes.c_int64 * (abi.MOVING_WORDS * 12))()
         self._gates = Work(gates, 1, 1, [0] * _OF_GATES, 1)
         self._step.point(abi.STEP_GATES - 1, gates.address)
-        program.aim(step.launch, self._step, {"a": 0})
+        program.aim(step.launch, self._step, {"a": 0, "x": 0})
         tables = [ctypes.addressof(one) for one in (self.table, program.counts, self._moving)]
         self._some = Work(jit.load(*KERNELS[0]), step.apart, 1, [*tables, 0, 0], step.apart)
         self._work = Work(jit.load(*KERNELS[1]), 1, 1, tables[:1], 1)
@@ -190,13 +190,16 @@ class TimeLoop:
         self.table[abi.MOVING_COUNT], first = len(moving), abi.FIRST_ARGUMENT + abi.MOVING + len(moving) - 1
         self._program.point(self._gates.block, first, ctypes.addressof(self._distances), *others)
 
-    def multiply_ahead(self, launch: Launch, keep: object, steps: int, c: Spot, x: Spot, per_step: int) -> None:
+    def take_input(self, x: Spot, per_step: int) -> None:
+        """Where the input of the first step lies, and the bytes to the next."""
+        self._program.point(self.table, abi.INPUT, x, per_step)
+
+    def multiply_ahead(self, launch: Launch, keep: object, steps: int, c: Spot) -> None:
         """The matmul with the input of some steps, which comes before them."""
         self._ahead = work = launch.work(keep)
         self._program.aim(launch, work, {"a": 0, "c": c})
         self.table[abi.AHEAD_ENTRY], self.table[abi.AHEAD_BLOCK] = work.entry.address, work.address
         self.table[abi.AHEAD] = steps
-        self._program.point(self.table, abi.INPUT, x, per_step)
 
     def run(self) -> None:
         """On the threads that can be had now: a fork may have taken them."""

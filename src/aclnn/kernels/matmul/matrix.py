@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
@@ -57,10 +59,11 @@ class StepLaunch(NamedTuple):
     apart: int
 
 
-def step(a: TensorSpec, b: Packed, room: Room, may_part: bool) -> StepLaunch:
-    """A step of an LSTM whose sequences are the rows of a: see source.matrix. Who launches it says the last two
-    arguments, the entry of the gates and the address of a block of theirs. Lots of sequences that go through all steps
-    on a thread of their own need not wait for each other after each, but there must be enough in a lot."""
+def step(a: TensorSpec, b: Packed, room: Room, may_part: bool, x_by: Packed | None = None) -> StepLaunch:
+    """A step of an LSTM whose sequences are the rows of a, and of its input x if that is multiplied here: see
+    source.matrix. Who launches it says the last two arguments, the entry of the gates and the address of a block of
+    theirs. Lots of sequences that go through all steps on a thread of their own need not wait for each other after
+    each, but there must be enough in a lot."""
     batch, team = a.shape[0], worth(a.size * b.units * b.kinds, PER_THREAD, room.threads)
     least = FEW_APART if b.depth * b.units * b.kinds <= NEAR else ROWS_APART
     apart = team if may_part and batch >= least * team else 1
@@ -69,11 +72,15 @@ def step(a: TensorSpec, b: Packed, room: Room, may_part: bool) -> StepLaunch:
     panels = max(1, min(-(-panels_of(b.units) // within), SUMS_TOGETHER // (b.kinds * rows * columns())))
     together = panels * columns()
     per_lot = in_lines(b.kinds * rows * min(together, packed_columns(b.units)) + ROWS * columns())
-    operands, put = ("a", None, None, b.place, _scratch(room, per_lot * team)), room.numbers.put
-    bases = put([a.strides[0] * min(i, batch - 1) for i in range(batch + ROWS)])
-    sizes = batch, b.depth, b.units, b.kinds, chain(b.depth), within, per_lot, together
-    tables = bases, put(range(b.depth)), *sizes, 0, 0
-    return StepLaunch(Launch("matrix.step", "FiiFFIIiiiiiiiiiI", within, operands, tables, within), apart)
+    x_place, x_depth = (None, 0) if x_by is None else (x_by.place, x_by.depth)
+    operands = "a", None, None, b.place, _scratch(room, per_lot * team), "x", x_place
+    rows_of = np.minimum(np.arange(batch + ROWS), batch - 1)
+    put, longest = room.numbers.put, max(b.depth, x_depth)
+    bases = put(a.strides[0] * rows_of), put(range(longest)), put(x_depth * rows_of) if x_by is not None else 0
+    sizes = batch, b.depth, x_depth, b.units, b.kinds, chain(b.depth), within, per_lot, together
+    return StepLaunch(
+        Launch("matrix.step", "FiiFFFFIIIiiiiiiiiiiI", within, operands, (*bases, *sizes, 0, 0), within), apart
+    )
 
 
 def row_sums(a: TensorSpec, widths: tuple[int, int], results: tuple[TensorSpec, TensorSpec], room: Room) -> Launch:

@@ -51,8 +51,8 @@ MOVING_WORDS = 3
 NOW, DONE, NEXT, NTH, EVEN, ODD, CLOCKS = range(7)  # a step, those before and after it, which of AHEAD, two by turns
 
 # Arguments of matrix.step and of matrix.matmul, by position.
-STEP_A, STEP_FIRST, STEP_ROWS, STEP_SCRATCH, STEP_LAST, STEP_PER_LOT, STEP_GATES = 0, 1, 2, 4, 7, 13, 16
-STEP_WORDS = 21  # of a block
+STEP_A, STEP_FIRST, STEP_ROWS, STEP_SCRATCH, STEP_INPUT, STEP_LAST, STEP_PER_LOT, STEP_GATES = 0, 1, 2, 4, 5, 10, 17, 20
+STEP_WORDS = 25  # of a block
 MATMUL_A, MATMUL_ROWS = 0, 6
 
 # Arguments of gates, by position. matrix.step says the first seven: sums, and of how many rows, rows, first and end,

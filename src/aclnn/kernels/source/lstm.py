@@ -47,6 +47,7 @@ from aclnn.kernels.native.abi import (
     STEP_BLOCK,
     STEP_FIRST,
     STEP_GATES,
+    STEP_INPUT,
     STEP_LAST,
     STEP_PER_LOT,
     STEP_ROWS,
@@ -102,6 +103,7 @@ def steps(lo: int, hi: int, table: Any, counts: Any, moving: Any, start: int, st
         for q in range(start, stop):
             set_clocks(table, q, start, stop, clocks)
             step[FIRST_ARGUMENT + STEP_A] = moving[0] + clocks[moving[2]] * moving[1]
+            step[FIRST_ARGUMENT + STEP_INPUT] = table[INPUT] + clocks[NOW] * table[INPUT_STRIDE]
             for m in range(1, table[MOVING_COUNT]):
                 one = m * MOVING_WORDS
                 gates[FIRST_ARGUMENT + MOVING + m - 1] = moving[one] + clocks[moving[one + 2]] * moving[one + 1]

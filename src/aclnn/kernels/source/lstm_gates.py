@@ -117,10 +117,12 @@ def forward(
     c: Any,
     bias: Any,
     hidden: int,
+    a_pitch: int,
     keeps: int,
 ) -> None:
     """One step of some units of the sequences first … last − 1, if they are `summed`; else they take no part, and keep
-    their state: h and c become those of this step, and go to `out` and to the lists.
+    their state: h and c become those of this step, and go to `out` and to the lists. The rows of a are added to the
+    sums; all are one if its pitch is 0.
 
     `strides` has the distances from one sequence to the next, of out and of the seven lists, which are there if it
     `keeps` them.
@@ -131,7 +133,7 @@ def forward(
         for channel in range(0, units, COLUMNS):
             width, k = width_of(units - channel), unit + channel
             count, apart = min(width, units - channel), together * width
-            made, at_a = 4 * channel * together + (b - first) * width, 4 * b * hidden + k
+            made, at_a = 4 * channel * together + (b - first) * width, b * a_pitch + k
             row, to = b * hidden + k, b * strides[0] + k
             at = (b * strides[1] + k, b * strides[2] + k, b * strides[3] + k, b * strides[4] + k, b * strides[5] + k)
             at_c, at_t = b * strides[6] + k, b * strides[7] + k

@@ -146,18 +146,28 @@ def fetch_part(b: Any, elements: int, part: int, parts: int) -> None:
 
 @inner
 def sum_row(
-    panels: int, a: Any, bases: Any, offsets: Any, b: Any, to_next: int, width: int, depth: int, chain: int, work: Any
+    panels: int,
+    a: Any,
+    bases: Any,
+    offsets: Any,
+    b: Any,
+    to_next: int,
+    width: int,
+    depth: int,
+    chain: int,
+    work: Any,
+    add: bool,
 ) -> None:
     """The sums of a single row in one panel or in KINDS at once, which would wait for each other in one; cut like the
     others."""
     blocks, aside = -(-depth // DEPTH), shifted(work, KINDS * width)
     for block in range(blocks):
         start, stop = depth * block // blocks, depth * (block + 1) // blocks
-        near, places, add = shifted(b, start * width), shifted(offsets, start), block > 0
+        near, places, adds = shifted(b, start * width), shifted(offsets, start), add or block > 0
         if panels == KINDS:
-            multiply(1, KINDS, width, stop - start, chain, a, bases, places, near, to_next, work, add, aside)
+            multiply(1, KINDS, width, stop - start, chain, a, bases, places, near, to_next, work, adds, aside)
         else:
-            multiply(1, 1, width, stop - start, chain, a, bases, places, near, 0, work, add, aside)
+            multiply(1, 1, width, stop - start, chain, a, bases, places, near, 0, work, adds, aside)
 
 
 @inner
@@ -181,10 +191,14 @@ def step(
     rows: int,
     packed: Any,
     scratch: Any,
+    x: Any,
+    x_packed: Any,
     bases: Any,
     offsets: Any,
+    x_bases: Any,
     batch: int,
     depth: int,
+    x_depth: int,
     units: int,
     kinds: int,
     chain: int,
@@ -194,8 +208,9 @@ def step(
     gates: int,
     block: Any,
 ) -> None:
-    """A step of an LSTM: the rows first … rows − 1 of a by `kinds` packed matrices, as wide as there are units, and
-    what the gates make of the sums; the rows behind, up to the end of the batch, have no sums. Items are lots; each
+    """A step of an LSTM: the rows first … rows − 1 of a by `kinds` packed matrices, as wide as there are units, and, if
+    these have a depth, the same rows of x by as many others; and what the gates make of the sums. The rows behind, up to
+    the end of the batch, have no sums. Items are lots; each
     calls the gates, for some units `together`, with a copy of their block, whose first arguments say where the sums lie
     and of how many rows, panel by panel and there kind by kind, then which rows and units they are for, and whether
     there are any."""
@@ -204,8 +219,8 @@ def step(
     for m in range(GATES_WORDS):
         own[m] = block[m]
     begin_block(own, 1)
-    tiles, places = all_tiles(count), shifted(bases, first)
-    high, to_next = tiles - low_tiles(count), whole_vectors(units) * depth
+    tiles, places, x_places = all_tiles(count), shifted(bases, first), shifted(x_bases, first)
+    high, to_next, x_to_next = tiles - low_tiles(count), whole_vectors(units) * depth, whole_vectors(units) * x_depth
     for lot in range(lo, hi):
         begin, end, at = vectors * tiles * lot // lots, vectors * tiles * (lot + 1) // lots, 0
         work = shifted(scratch, lot * per_lot)
@@ -217,8 +232,10 @@ def step(
             if some < beyond:
                 top, bottom = first_row(some, high), min(count, first_row(beyond, high))
                 height, b = 1 if count == 1 else first_row(beyond, high) - top, shifted(packed, unit * depth)
+                x_b = shifted(x_packed, unit * x_depth)
                 if count == 1:
-                    sum_units(a, places, offsets, b, to_next, wide, depth, kinds, chain, work)
+                    of_state, of_input = (a, places, b, to_next, depth), (x, x_places, x_b, x_to_next, x_depth)
+                    sum_units(of_state, of_input, offsets, wide, kinds, chain, work)
                 elif count > 0:
                     for channel in range(0, wide, COLUMNS):
                         width, to = width_of(wide - channel), shifted(work, channel * kinds * height)
@@ -226,36 +243,27 @@ def step(
                             right = shifted(b, kind * to_next + channel * depth)
                             into = shifted(to, kind * height * width)
                             sum_tiles(a, places, offsets, right, some, beyond, high, width, depth, chain, into, False)
+                            right = shifted(x_b, kind * x_to_next + channel * x_depth)
+                            sum_tiles(
+                                x, x_places, offsets, right, some, beyond, high, width, x_depth, chain, into, True
+                            )
                 call_gates(gates, own, work, height, first + top, first + bottom, unit, wide, 1)
                 if some == 0:
                     call_gates(gates, own, work, height, first + count, batch, unit, wide, 0)
 
 
 @inner
-def sum_units(
-    a: Any,
-    bases: Any,
-    offsets: Any,
-    b: Any,
-    to_next: int,
-    wide: int,
-    depth: int,
-    kinds: int,
-    chain: int,
-    work: Any,
-) -> None:
+def sum_units(of_state: Any, of_input: Any, offsets: Any, wide: int, kinds: int, chain: int, work: Any) -> None:
     """The sums of a single row: KINDS panels at once, of each kind one or, where there is but one kind, neighbours."""
     channel, four = 0, KINDS * COLUMNS
     while channel < wide:
-        width, right, to = width_of(wide - channel), shifted(b, channel * depth), shifted(work, channel * kinds)
-        if kinds == KINDS:
-            sum_row(KINDS, a, bases, offsets, right, to_next, width, depth, chain, to)
-        elif wide - channel >= four:
-            sum_row(KINDS, a, bases, offsets, right, COLUMNS * depth, width, depth, chain, to)
-            channel += four - COLUMNS
-        else:
-            sum_row(1, a, bases, offsets, right, 0, width, depth, chain, to)
-        channel += COLUMNS
+        width, to, add = width_of(wide - channel), shifted(work, channel * kinds), False
+        several = kinds == KINDS or wide - channel >= four
+        for a, bases, b, to_next, depth in (of_state, of_input):
+            right, apart = shifted(b, channel * depth), to_next if kinds == KINDS else COLUMNS * depth
+            sum_row(KINDS if several else 1, a, bases, offsets, right, apart, width, depth, chain, to, add)
+            add = True
+        channel += four if several and kinds < KINDS else COLUMNS
 
 
 @inner
