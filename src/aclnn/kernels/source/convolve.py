@@ -17,7 +17,6 @@ from aclnn.kernels.native.abi import (
     CHAIN_LENGTH,
     COLUMN_PLACES,
     FIRST_TERM,
-    GROUPS,
     KINDS_OF,
     MOST_KINDS,
     MOVES,

@@ -21,9 +21,9 @@ def run(
     tensor6: Any,
     table: Any,
 ) -> None:
-    """The table has: where to say that something was found, and to count shares, the address of GOMP_parallel, how many kernels there are;
-    for each its entry, block, threads and number of pointers; for each of these its slot, its place and bytes behind
-    that. A kernel that finds something is the last."""
+    """The table has: where to say that something was found, and to count shares; the address of GOMP_parallel; how many
+    kernels there are; for each its entry, block, threads and number of pointers; for each of these its slot, its place
+    and bytes behind that. A kernel that finds something is the last."""
     places = words(8)  # MOST_PLACES and one more
     places[0] = (address_of(workspace) + 63) // 64 * 64
     places[1], places[2], places[3] = address_of(tensor1), address_of(tensor2), address_of(tensor3)

@@ -208,12 +208,11 @@ def step(
     gates: int,
     block: Any,
 ) -> None:
-    """A step of an LSTM: the rows first … rows − 1 of a by `kinds` packed matrices, as wide as there are units, and, if
-    these have a depth, the same rows of x by as many others; and what the gates make of the sums. The rows behind, up to
-    the end of the batch, have no sums. Items are lots; each
-    calls the gates, for some units `together`, with a copy of their block, whose first arguments say where the sums lie
-    and of how many rows, panel by panel and there kind by kind, then which rows and units they are for, and whether
-    there are any."""
+    """A step of an LSTM: the rows first … rows − 1 of a by `kinds` packed matrices, as wide as there are units, with
+    the same rows of x by as many others, if these have a depth; and what the gates make of the sums. The rows behind,
+    up to the end of the batch, have no sums. Items are lots; each calls the gates, for some units `together`, with a
+    copy of their block, whose first arguments say where the sums lie and of how many rows, panel by panel and there
+    kind by kind, then which rows and units they are for, and whether there are any."""
     use_widest_vectors()
     own, vectors, count = words(GATES_WORDS), whole_vectors(units) // LANES, max(0, rows - first)
     for m in range(GATES_WORDS):
