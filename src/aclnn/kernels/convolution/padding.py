@@ -16,11 +16,14 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.kernels.convolution.boxes import WORTH_LEAVING_OUT, Pass, Triple
 from aclnn.kernels.matmul.tiles import even_chain
+from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import MOST_KINDS, NEAR
 
 MOST_SHIFTS = 62  # with a bit each
 LONGEST = 1024  # positions along an axis: of more, padding is little, and to look at each takes long
-MIXED = 0.002  # of all multiplications are made for every kind, in tiles that have others too
+MIXED = 0.002  # of all multiplications are made for every kind, in tiles that have others too, if rows are cut
+SCATTERED = 0.06  # of the time more for every axis, by stride² and across⁻²: fewer vectors wait for what lies far apart
+MANY_CHANNELS = 128  # of which that is so; of fewer, less
 CHAIN_END = 3  # terms that could be added while the sum of a chain is put away
 
 
@@ -46,8 +49,10 @@ class Order(NamedTuple):
         terms = channels * len(over.shifts) / max(1, self.blocks)
         met = math.prod(float(over.axes[d].meets(sizes[d]).mean()) for d in self.axes)
         kinds = math.prod(_kinds_of(over.axes[d].meets(sizes[d])) for d in self.axes)
-        mixed = 1 + MIXED * kinds
-        return mixed * met * self.blocks * (terms + CHAIN_END * math.ceil(terms / self.chain))
+        mixed = 1 + MIXED * kinds * (2 in self.axes)
+        apart = SCATTERED * len(self.axes) * (over.axes[2].stride / jit.vectors().across) ** 2
+        scattered = 1 + apart * min(1.0, channels / MANY_CHANNELS)
+        return scattered * mixed * met * self.blocks * (terms + CHAIN_END * math.ceil(terms / self.chain))
 
     def kinds(self, over: Pass, sizes: Triple) -> Array:
         """The masks of the kinds, as many as there can be; then what to add up for the kind of a position, by its place
