@@ -24,6 +24,8 @@ from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
 from aclnn.kernels.convolution import direct, on_onednn, on_tiles, tiles
 from aclnn.kernels.convolution.boxes import Pass
+from aclnn.kernels.native import launch_sequence
+from aclnn.kernels.native import threads as threads_module
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
 from tests.harness import assert_sound, bits, call
@@ -228,6 +230,29 @@ def test_same_bits_on_any_number_of_threads(dtype: DType, transposed: bool) -> N
             call(case, filled, engine="fast")
         found.add(tuple(bits(case, filled)))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("has_openmp", [True, False])
+def test_shares_of_the_work_are_taken_anew_in_every_run(has_openmp: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_openmp:
+        for module in (threads_module, launch_sequence):
+            monkeypatch.setattr(module, "runtime", lambda: None)
+    aclnn.cache_clear()
+    rng = np.random.default_rng(4)
+    x, w, g = (rng.standard_normal(s).astype("f4") for s in ((6, 20, 30, 30), (24, 20, 3, 3), (6, 24, 30, 30)))
+    outs = tuple(np.empty(shape, np.float32) for shape in (x.shape, w.shape, (24,)))
+    with aclnn.threads(3):
+        given_ = (g, x, w, [24], 1, 1, 1, False, 0, 1, (True, True, True))
+        plan = aclnn.convolution_backward.plan(*given_, out=outs, engine="fast", repeatable=True)
+        room, found = np.empty(plan.workspace_size, np.uint8), set()
+        for _ in range(5):
+            for out in outs:
+                out[...] = np.nan
+            plan.run(room)
+            found.add(tuple(out.tobytes() for out in outs))
+    aclnn.cache_clear()
+    assert len(found) == 1
+    assert not any(np.isnan(out).any() for out in outs)
 
 
 @pytest.mark.parametrize("groups", [1, 2])

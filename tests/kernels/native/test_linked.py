@@ -70,3 +70,21 @@ print(len(asked))
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "2", done.stderr
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_is_collected_after_compiling_as_it_was_before(enabled: bool, tmp_path: Path) -> None:
+    program = f"""
+import gc
+from aclnn.kernels.native import jit
+(gc.enable if {enabled} else gc.disable)()
+jit.load("convert.dense", "FF")
+try:
+    jit.load("convert.dense", "?")
+except Exception as error:
+    print(gc.isenabled())
+"""
+    environment = {**os.environ, "ACLNN_CACHE_DIR": str(tmp_path), "ACLNN_MAX_ISA": "native"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == str(enabled), done.stderr

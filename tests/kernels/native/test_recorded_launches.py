@@ -57,3 +57,11 @@ def test_a_finding_is_what_kernels_write_and_belongs_to_its_run() -> None:
     assert finding
     finding.clear()
     assert not finding
+
+
+def test_shares_are_counted_behind_a_finding_and_anew_in_every_launch() -> None:
+    finding = recorded_launches.Finding()
+    words = np.frombuffer(finding._place, np.int64)
+    words[:] = 1, 7
+    finding.begin_launch()
+    assert (words.tolist(), bool(finding)) == ([1, 0], True)

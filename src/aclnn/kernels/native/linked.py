@@ -88,8 +88,8 @@ def _no_collection() -> Iterator[None]:
     """Garbage is collected later: of the million objects that a compiler makes nearly all are still in use, and looking
     at them again and again takes 5 % of its time."""
     was_enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
         if was_enabled:
