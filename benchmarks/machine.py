@@ -34,8 +34,12 @@ def facts() -> dict[str, Any]:
         except importlib.metadata.PackageNotFoundError:
             continue
     who = {"processor": _described()["model name"], "cores": os.cpu_count(), "date": time.strftime("%Y-%m-%d")}
-    bfloat16 = isa.limit() is None and not _flags().isdisjoint({"avx512_bf16", "amx_bf16", "bf16"})  # in instructions
-    return who | {"isa": level(), "bfloat16": bfloat16, "versions": versions}
+    return who | {"isa": level(), "bfloat16": multiplies_bfloat16(), "versions": versions}
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether the processor has instructions for it that are allowed in this process."""
+    return isa.limit() is None and not _flags().isdisjoint({"avx512_bf16", "amx_bf16", "bf16"})
 
 
 def level() -> str:
@@ -73,9 +77,10 @@ class Limit(NamedTuple):
 
 
 def limit(work: Mapping[str, float], dtype: DType) -> Limit | None:
-    """A large product in that dtype (float16 is computed in float32), or a triad; None where neither says anything."""
+    """A large product in that dtype, or a triad; None where neither says anything. float16 is computed in float32, and
+    so is bfloat16 without instructions: PyTorch's own product of it then takes half a minute."""
     if work.get("flops", 0) >= FEW:
-        return _product("bfloat16" if dtype is BFLOAT16 and has("torch") else "float32")
+        return _product("bfloat16" if dtype is BFLOAT16 and has("torch") and multiplies_bfloat16() else "float32")
     return _triad() if work.get("bytes", 0) >= OUT_OF_CACHE else None
 
 

@@ -14,7 +14,7 @@ import pytest
 from benchmarks import bench_busy, machine, pages, rows, run, table
 from benchmarks.shapes import COLUMNS, FURTHER, OPERATORS, convolution_sizes, shapes_of
 
-from aclnn.base.dtype import FLOAT32
+from aclnn.base.dtype import BFLOAT16, FLOAT32
 from tests.cli.test_cli import aclnn
 
 QUICK = ["--isa", "native", "--seconds", "0.01", "--patience", "0", "--processes", "1"]
@@ -53,6 +53,18 @@ def test_a_row_of_products_has_the_limit_that_took_turns_with_it(
     assert row["limit"] == 2 * 2048**3
     assert row["times"]["limit"][1] > 0
     assert list(row["times"]) == ["aclnn", "limit"]
+
+
+@pytest.mark.parametrize(("has_instructions", "beside"), [(True, "bfloat16"), (False, "float32")])
+def test_bfloat16_is_measured_beside_what_the_processor_multiplies(
+    has_instructions: bool, beside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(machine, "has", lambda package: True)
+    monkeypatch.setattr(machine, "multiplies_bfloat16", lambda: has_instructions)
+    monkeypatch.setattr(machine, "_product", asked.append)
+    machine.limit({"flops": 1e12}, BFLOAT16)
+    assert asked == [beside]
 
 
 def test_the_command_runs_in_a_checkout_only(tmp_path: Path) -> None:
