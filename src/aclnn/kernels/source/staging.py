@@ -131,8 +131,8 @@ def stage_rows(
                 fetch(source, place + to_next_row + i, TO_READ)
             fetch(source, place + to_next_row + count - 1, TO_READ)  # which may lie in a line more
         if plain:  # without a question for each of them
-            put_zeros(target, row)
-            put_zeros(target, row + length - LANES)
+            put_zeros(LANES, target, row)
+            put_zeros(LANES, target, row + length - LANES)
             copy_vectors(source, place, target, row + first, count)
         else:
             clear_edges(target, row, first, end, length)
@@ -167,9 +167,13 @@ def copy_row(source: Any, start: int, step: int, target: Any, to: int, count: in
 def clear_edges(target: Any, row: int, first: int, end: int, length: int) -> None:
     """Zeros before `first` and from `end` on. What is between will be written over, so that a vector at either end does
     for narrow edges: a loop over a few elements would become a call of memset."""
-    if length >= LANES and max(first, length - end) <= LANES:
-        put_zeros(target, row)
-        put_zeros(target, row + length - LANES)
+    edge = max(first, length - end)
+    if length >= LANES and edge <= LANES:
+        put_zeros(LANES, target, row)
+        put_zeros(LANES, target, row + length - LANES)
+    elif length >= 4 and edge <= 4:
+        put_zeros(4, target, row)
+        put_zeros(4, target, row + length - 4)
     else:
         for i in range(first):
             target[row + i] = 0
@@ -177,17 +181,17 @@ def clear_edges(target: Any, row: int, first: int, end: int, length: int) -> Non
             target[row + i] = 0
 
 
-@intrinsic
-def put_zeros(context: Any, target: Any, at: Any) -> Any:
-    """A vector of zeros."""
+@intrinsic(prefer_literal=True)
+def put_zeros(context: Any, count: Any, target: Any, at: Any) -> Any:
+    """A vector of so many zeros, a constant."""
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kind = ir.VectorType(ir.FloatType(), LANES)
-        place = builder.bitcast(builder.gep(args[0], [args[1]]), kind.as_pointer())
-        builder.store(ir.Constant(kind, [0.0] * LANES), place, align=4)
+        kind = ir.VectorType(ir.FloatType(), count.literal_value)
+        place = builder.bitcast(builder.gep(args[1], [args[2]]), kind.as_pointer())
+        builder.store(ir.Constant(kind, [0.0] * count.literal_value), place, align=4)
         return ctx.get_dummy_value()
 
-    return types.void(target, types.int64), code
+    return types.void(count, target, types.int64), code
 
 
 @intrinsic
