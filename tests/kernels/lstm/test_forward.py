@@ -154,6 +154,20 @@ def test_the_same_bits_on_any_number_of_threads(ahead: int, dtype: DType, monkey
     assert len(found) == 1
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("lengths", [None, (9, 9, 7, 4, 4, 1), (9, 2, 2, 2, 2, 2)])
+def test_an_input_that_is_part_of_its_steps_own_sum(
+    lengths: tuple[int, ...] | None, dtype: DType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For many sequences and for one, which is all that is left of them in some steps."""
+    monkeypatch.setattr(fast, "ROWS_AHEAD", 1)
+    aclnn.cache_clear()
+    for hidden, features in ((40, 270), (140, 3)):
+        case = lstm_case(9, 6, features, hidden, 2, True, lengths=lengths, dtype=dtype, device=CPU)
+        assert_sound(case, "fast")
+    aclnn.cache_clear()
+
+
 def test_a_repeatable_plan_takes_other_lengths_and_addresses() -> None:
     case = lstm_case(4, 3, 2, 3, lengths=(4, 2, 1))
     given_ = arrays(case)
