@@ -248,16 +248,8 @@ class DataPlan:
         put, joins = self._room.numbers.put, over.block > 1
         regroups = int(2 in order.axes or (len(order.axes) > 0 and box[0] > 1))  # else neighbours are of one kind
         kinds_of = put(order.kinds(over, as_five(self._source).sizes)) if order.axes else 0
-        table = [
-            put(shares(items * splits, lots)),
-            per_lot,
-            laid.room,
-            places,
-            columns_made,
-            terms,
-            splits,
-            order.chain,
-        ]
+        taken = put(shares(items * splits, lots))
+        table = [taken, per_lot, laid.room, places, columns_made, terms, splits, order.chain]
         table += [*put_of(self._out.dtype, joins), order.blocks, order.per_shift, order.together, regroups, kinds_of]
         column_places = put(self._column_places(over)) if joins else 0
         table += [int(adds_bias), kept.positions, kept.packed_terms, kept.panels]

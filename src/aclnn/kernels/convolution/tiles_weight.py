@@ -82,16 +82,8 @@ class WeightPlan:
         lots, places = min(threads, parts * groups * splits), places_of(box)
         per_lot = inner.room + outer.room + 2 * places + NEAR * wide + ROWS * columns() + packs * high * ROWS * NEAR
         scratch, sums = self._room.arena.reserve(4 * per_lot * lots), self._room.arena.reserve(4 * made * parts)
-        table = [
-            put(shares(parts * groups * splits, lots)),
-            per_lot,
-            inner.room,
-            places,
-            self._outputs,
-            terms,
-            splits,
-            summed,
-        ]
+        taken = put(shares(parts * groups * splits, lots))
+        table = [taken, per_lot, inner.room, places, self._outputs, terms, splits, summed]
         table += [*put_of(self._shape.weight.dtype), parts, outer.room, wide, high, int(packs), int(self.pads)]
         table += [self._along, put(self._limits(terms))]
         assert len(table) == WEIGHT_TABLE
