@@ -389,13 +389,8 @@ class ForwardPlan(LstmPlan):
             given[1:] = [Sequences.of(self.spot(name, k), call[name][k]) for name in LISTS]
         a, state, size = scratch(self.a), scratch(self.state), 4 * sizes.batch * sizes.hidden
         states = [Moving(state, size, clock) for clock in (abi.EVEN, abi.ODD)]
-        moving = [
-            states[0],
-            Moving(a, 0 if self.at_once else 4 * size, abi.NTH),
-            *(Moving(one.spot, one.per_step) for one in given),
-            *states,
-        ]
-        a_pitch = 0 if self.at_once else 4 * sizes.hidden
+        per_step, a_pitch = (0, 0) if self.at_once else (4 * size, 4 * sizes.hidden)
+        moving = [states[0], Moving(a, per_step, abi.NTH), *(Moving(one.spot, one.per_step) for one in given), *states]
         others = scratch(self.cell), scratch(self.bias), sizes.hidden, a_pitch, call["train"]
         loop.move(moving, [one.per_sequence for one in given], *others)
         loop.take_input(x, 4 * sizes.batch * sizes.width(layer))

@@ -92,12 +92,23 @@ def data(
             x = brought(source, picture, group, box, room)
             to = out + table[PUT_SIZE] * start_of(box, group, table[OUT_CHANNELS], table, OUT_STRIDES)
             weight, added = shifted(packed, group * per_group), shifted(bias, group * table[OUT_CHANNELS])
-            for first in range(0, positions, table[TOGETHER]):
-                here = shifted(places, first), shifted(kinds, first), shifted(out_places, first)
-                together = min(table[TOGETHER], positions - first)
-                if make_panels(x, here, together, rows, weight, added, to, split, work, table):
-                    found[0] = 1
+            here = places, kinds, out_places
+            if make_positions(x, here, positions, rows, weight, added, to, split, work, table):
+                found[0] = 1
             item, end = following(item, end, found, shares)
+
+
+@inner
+def make_positions(
+    x: Any, here: Any, positions: int, rows: Any, weight: Any, bias: Any, to: int, split: int, work: Any, table: Any
+) -> bool:
+    """The same as make_panels at all positions of a box, some after the others."""
+    strange, (places, kinds, out_places) = False, here
+    for first in range(0, positions, table[TOGETHER]):
+        some = shifted(places, first), shifted(kinds, first), shifted(out_places, first)
+        together = min(table[TOGETHER], positions - first)
+        strange |= make_panels(x, some, together, rows, weight, bias, to, split, work, table)
+    return strange
 
 
 @inner
