@@ -46,7 +46,7 @@ from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.elements import floats
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.indirect import COLUMNS, LANES, multiply, pack_tiles, whole_vectors, words
+from aclnn.kernels.source.indirect import COLUMNS, multiply, pack_tiles, whole_vectors, words
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
 from aclnn.kernels.source.shares import following, next_share
@@ -328,9 +328,4 @@ def put_panel(sums: Any, count: int, out: int, places: Any, channel: int, listed
     to = out + table[PUT_SIZE] * channel * step
     if table[COLUMN_PLACES]:
         to, step = out, table[COLUMN_PLACES] + 8 * channel
-    if step == 1 or table[COLUMN_PLACES]:
-        put_listed(table[PUT], sums, width_of(left), to, places, count, min(COLUMNS, left), step, listed, bias)
-        return
-    for m in range(0, min(COLUMNS, left), LANES):
-        at, more = to + table[PUT_SIZE] * m * step, bias + 4 * m if bias else 0
-        put_listed(table[PUT], shifted(sums, m), width_of(left), at, places, count, min(LANES, left - m), step, listed, more)
+    put_listed(table[PUT], sums, width_of(left), to, places, count, min(COLUMNS, left), step, listed, bias)
