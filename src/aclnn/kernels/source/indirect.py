@@ -23,7 +23,7 @@ from aclnn.kernels.source.vectors import move
 
 LANES, ACROSS, FUSED = jit.vectors()
 COLUMNS = LANES * ACROSS
-AT_ONCE = 2  # terms per row between two looks at the counter
+AT_ONCE, NARROW_AT_ONCE = 2, 8  # terms per row between two looks at the counter, also of tiles with few sums
 _SMALL, _WORD, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
 _NOTHING = ir.Constant(_VECTOR, [0.0] * LANES)
@@ -93,8 +93,9 @@ def _add_chains(builder: Any, step: Any, vectors: int, depth: Any, chain: Any, o
 def _chain(builder: Any, step: Any, vectors: int, count: Any, offsets: Any, b: Any) -> Any:
     """Where offsets and b go on behind `count` of them, and the sums over these as vectors."""
     state = [offsets, b, *[_NOTHING] * vectors]
-    state = repeated(builder, builder.udiv(count, _WORD(AT_ONCE)), state, step, AT_ONCE)
-    return repeated(builder, builder.urem(count, _WORD(AT_ONCE)), state, step)
+    at_once = NARROW_AT_ONCE if 2 * vectors <= ROWS * ACROSS else AT_ONCE  # while there are registers for that
+    state = repeated(builder, builder.udiv(count, _WORD(at_once)), state, step, at_once)
+    return repeated(builder, builder.urem(count, _WORD(at_once)), state, step)
 
 
 def _step(builder: Any, across: int, rows: Any, panels: Any) -> Any:
