@@ -16,7 +16,7 @@ ALLOWED = {
     "capi/signature.py:_dtype": "equal dtypes; an unknown number is refused by its name, not by its identity",
     "runtime/call_key.py:torch_kinds": PURE,
     "runtime/numpy_threads.py:_switch": PURE,
-    "runtime/torch_calls.py:_guards": "a type of PyTorch: the same object both times",
+    "runtime/familiar_calls.py:_guards": "a type of PyTorch: the same object both times",
     "runtime/settings.py:_environment_engine": PURE,
     "runtime/settings.py:_environment_product": "products are found in a table: the same object both times",
     "runtime/settings.py:_environment_threads": PURE,

@@ -91,7 +91,7 @@ class CallCache:
     def start_afresh(self) -> None:
         self._calls: dict[CallKey, CachedCall] = {}
         self._bytes = 0
-        self.familiar: dict[CallKey, Any] = {}  # see torch_calls.py
+        self.familiar: dict[CallKey, Any] = {}  # see familiar_calls.py
         self._with_runs: WeakSet[CachedCall] = WeakSet()
         self._runs = 0  # at most so many wait
         self._hits = self._misses = 0
@@ -99,14 +99,10 @@ class CallCache:
     def ready(self, key: CallKey) -> CachedCall | None:
         """The call of a key, if there is nothing to check or to find out any more; without the lock."""
         cached = self._calls.get(key)
-        if cached is None or cached.replay is None:
-            return None
-        self._hits += 1  # of two threads at once, one count may be lost
-        cached.used = self._hits + self._misses
-        return cached
+        return None if cached is None or cached.replay is None else cached
 
     def note_use(self, cached: CachedCall) -> None:
-        """A call that was kept is made again; without the lock, as above."""
+        """A call that was kept is made again; without the lock: of two threads at once, one count may be lost."""
         self._hits += 1
         cached.used = self._hits + self._misses
 

@@ -28,7 +28,7 @@ def call_key(
 ) -> CallKey:
     """The key of a plain call; raises for any other, and so may asking for the key's hash."""
     kinds = (*map(type, attributes),)
-    values = attributes if list not in kinds and tuple not in kinds else _spelled_out(attributes)
+    values = attributes if list not in kinds and tuple not in kinds else spelled_out(attributes)
     key = [op, context(), values, kinds]  # values with their types: 1, 1.0 and True are three calls
     _look(key, tensors, op)
     if out is not None:
@@ -76,21 +76,12 @@ def torch_kinds() -> tuple[type, ...]:
     return torch.Tensor, torch.nn.Parameter
 
 
-def _spelled_out(attributes: Sequence[Any]) -> tuple[Any, ...]:
+def spelled_out(attributes: Sequence[Any]) -> tuple[Any, ...]:
     """With sequences as tuples of their elements and the types of these."""
     values: list[Any] = []
     for value in attributes:
         values.append((*value, *map(type, value)) if type(value) in LISTS else value)
     return (*values,)
-
-
-def kinds_of(attributes: Sequence[Any]) -> list[Any]:
-    """Their types, those of sequences one by one: 1, 1.0 and True are equal."""
-    kinds: list[Any] = []
-    for value in attributes:
-        kind = type(value)
-        kinds.append((*map(type, value),) if kind in LISTS else kind)
-    return kinds
 
 
 def flat(tensors: Sequence[Any]) -> list[Any]:

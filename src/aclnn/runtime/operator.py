@@ -28,12 +28,12 @@ from aclnn.runtime import scratch, settings
 from aclnn.runtime.call_cache import call_cache
 from aclnn.runtime.call_key import CallKey, call_key, says_all
 from aclnn.runtime.executor import Executor, check_values
+from aclnn.runtime.familiar_calls import recall, remember
 from aclnn.runtime.memory import output_memory
 from aclnn.runtime.overlap import check_addresses
 from aclnn.runtime.plan import Plan, make_plan
 from aclnn.runtime.refusals import parameter
 from aclnn.runtime.replay import Replay, may_replay
-from aclnn.runtime.torch_calls import recall, remember
 from aclnn.runtime.verbose import VERBOSE, report
 
 Setting = str | Device | None
@@ -71,11 +71,11 @@ class Operator:
 
     def _apply(self, tensors: Tensors, attributes: Attributes, out: Any, product: Setting, engine: str | None) -> Any:
         """A functional call. One whose like was made before has nothing left to check but addresses."""
-        may_be_known = type(tensors[0]) is not np.ndarray and out is None and product is None and engine is None
-        if may_be_known and (may_be_known := list not in map(type, attributes)):
-            known = recall(self.op, tensors, attributes)
+        may_be_known = product is None and engine is None
+        if may_be_known:
+            known = recall(self.op, tensors, attributes, out)
             if known is not None:
-                return known(tensors)
+                return known(tensors, out)
         replay = None
         try:
             cached = call_cache.ready(call_key(self.op, tensors, attributes, out, product, engine))
@@ -84,8 +84,9 @@ class Operator:
         except Exception:  # whatever it is, there is a sentence for it below
             replay = None
         if replay is not None:
+            call_cache.note_use(cached)  # type: ignore[arg-type]
             if may_be_known:
-                remember(self, tensors, attributes)
+                remember(self, tensors, attributes, out)
             return replay.run(cached.run, memory, tensors, out)  # type: ignore[union-attr]
         return self._call(self._named(tensors, attributes), out, product, engine, (tensors, attributes))
 
@@ -93,9 +94,9 @@ class Operator:
         """A functional call of tensors and attributes, each in the order of Python's arguments."""
         return self._apply(tensors, attributes, None, None, None)
 
-    def apply_anew(self, tensors: Tensors, attributes: Attributes) -> Any:
+    def apply_anew(self, tensors: Tensors, attributes: Attributes, out: Any = None) -> Any:
         """A functional call, whatever was made before."""
-        return self._call(self._named(tensors, attributes), None, None, None, (tensors, attributes))
+        return self._call(self._named(tensors, attributes), out, None, None, (tensors, attributes))
 
     def _prepare(
         self,

@@ -71,8 +71,9 @@ class Replay:
         self._apart: set[tuple[int, ...]] = set()
         some = (i for i, t in enumerate(given) if t is not None)
         self._present = itemgetter(*some) if any(t is None for t in given) else None
-        self._has_lists = any(type(t) in LISTS for t in every)
-        self.is_plain = not (self._loans or self._gives or self._has_lists)
+        self.has_lists = any(type(t) in LISTS for t in every)
+        self.has_loans = bool(self._loans)
+        self.is_plain = not (self.has_loans or self._gives or self.has_lists)
         simple = self._order is None and not self._room and len(self._news) == 1 and self._results == [0]
         self._only = self._news[0] if simple else None
         self._is_single = len(self._news) == 1 and self._results == [0]
@@ -82,7 +83,7 @@ class Replay:
         """The arrays of such a call, those of lists one by one. Raises if memory is gone, or if an output that is given
         meets another tensor."""
         given = [*tensors] if out is None else [*tensors, *out] if type(out) is tuple else [*tensors, out]
-        if self._has_lists:
+        if self.has_lists:
             given = flat(given)
         for i, loan in self._loans:
             tensor, size = given[i], loan.size

@@ -17,8 +17,8 @@ import aclnn
 from aclnn import ops
 from aclnn.base.status import invalid
 from aclnn.runtime.call_key import flat
+from aclnn.runtime.familiar_calls import Familiar, recall, remember
 from aclnn.runtime.operator import Operator
-from aclnn.runtime.torch_calls import Familiar, recall, remember
 from aclnn.torch.schema import parameters_of
 
 Context = Any

@@ -26,8 +26,8 @@ from aclnn.capi import build as c_library
 from aclnn.capi.engine import BoundPlan
 from aclnn.kernels.registry import forgetters
 from aclnn.runtime import settings
+from aclnn.runtime.familiar_calls import recall
 from aclnn.runtime.plan import Plan
-from aclnn.runtime.torch_calls import recall
 from aclnn.torch import direct
 from aclnn.torch.gradients import DERIVATIVES, gradients_of, under
 

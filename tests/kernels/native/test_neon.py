@@ -62,16 +62,19 @@ def test_loops_are_found() -> None:
 
 
 def test_sums_of_a_tile_stay_in_the_registers_of_neon(tmp_path: Path) -> None:
-    """Two products for each of six rows of four vectors: no sum is written down or read, nothing is called."""
+    """Products for each of six rows of four vectors, or fewer: no sum is written down or read, nothing is called."""
     loops = innermost_loops(assembly("convolve.data", "iiFFFIIIII", tmp_path))
-    tile = max(loops, key=lambda loop: counted(loop)["fmla"])
-    products = [line for line in tile if line.startswith("fmla")]
-    assert len(products) == 2 * 6 * 4
-    assert all(re.fullmatch(r"fmla\tv\d+\.4s, v\d+\.4s, v\d+\.s\[0\]", line) for line in products)
-    assert len({line.split()[1] for line in products}) == 6 * 4
-    others = counted(tile) - Counter(fmla=48)
-    assert set(others) <= {"ldr", "ldp", "add", "subs", "b.ne"}  # no call, no store, no copy between registers
-    assert others.total() <= 24
+    tiles = {}
+    for loop in loops:
+        products = [line for line in loop if line.startswith("fmla")]
+        sums = len({line.split()[1] for line in products})
+        if sums >= 6 and len(products) > sums:  # several terms at once
+            tiles[sums] = len(products) // sums
+            assert all(re.fullmatch(r"fmla\tv\d+\.4s, v\d+\.4s, v\d+\.s\[\d\]", line) for line in products)
+            others = counted(loop) - Counter(fmla=len(products))
+            assert set(others) <= {"ldr", "ldp", "add", "subs", "b.ne"}  # no call, no store, no copy between registers
+            assert sums < 24 or others.total() <= len(products) // 2
+    assert tiles == {24: 2, 18: 2, 12: 8, 6: 8}
 
 
 def test_loops_over_elements_are_vectors_of_neon_without_calls(tmp_path: Path) -> None:

@@ -9,6 +9,12 @@ WHO, HOW_MANY, FIRST_ARGUMENT = 2, 3, 4
 MOST_THREADS = 4095  # no function lies on the first page
 MOST_PLACES = 7  # that a sequence of kernels is given: the workspace, and tensors
 
+# The table of arrays.alike, by position; then what each array looks like: its dtype, whether it is aligned and may be
+# written, its rank, and where its first byte and its end lie, from its place on; then the shape and strides of each.
+IS_ALIKE, ARRAYS, ARRAY_TYPE, WRITTEN, LOOKS = range(5)
+LOOK = 5
+ALIGNED_OR_WRITABLE = 0x0100 | 0x0400  # as numpy has these flags
+
 TILE = 1024  # elements that are copied side by side before they are computed: three fit the smallest first-level cache
 COLUMN_TILE = 128  # columns that sums.down_columns does together
 CELL_TILE = 512  # columns that lstm_cell.backward does together

@@ -1,7 +1,8 @@
 """The way into native code: what the code around a kernel looks like, and how Python calls it.
 
 A kernel does the items lo … hi − 1 of some work. The entry finds this thread's share of the items and unpacks the
-arguments; the function takes numpy arrays from Python and goes through the entry.
+arguments; the function takes numpy arrays from Python and goes through the entry. A kernel without arrays is a question
+about the objects it is given, and the function gives back its answer.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from aclnn.base.geometry import Array
 from aclnn.kernels.native import isa
 from aclnn.kernels.native.abi import FIRST_ARGUMENT, MOST_THREADS
 from aclnn.kernels.native.memory import DATA, LAYOUT_IS_KNOWN
 
 ENTRY, FUNCTION = "aclnn_entry", "aclnn_function"
 _UNLOCK, _LOCK, _KEEP = "aclnn_unlock", "aclnn_lock", "aclnn_keep"
+_TRUE, _FALSE = "aclnn_true", "aclnn_false"
 _FAST_CALL = 0x80  # METH_FASTCALL
 _DEFAULT_MXCSR = 0x1F80  # to nearest, subnormals stay, nothing traps
 
@@ -53,12 +56,15 @@ class Entry:
         """A function (workspace, *arrays) that points the first arguments of a block at the arrays, as many as there
         are pointers to elements before anything else, and runs. It keeps the block and its owner alive, and looks at
         nothing but how many are given. None where nobody knows how an array lies in memory."""
-        if not LAYOUT_IS_KNOWN:
-            return None
-        function: Callable[..., object] = _make_builtin()(
-            ctypes.addressof(self._method), np.frombuffer(block, np.int64), (owner, self)
-        )
+        return self._as_function(np.frombuffer(block, np.int64), owner) if LAYOUT_IS_KNOWN else None
+
+    def about_objects(self, table: Array, owner: object) -> Callable[..., bool]:
+        """A function that asks the kernel about all that it is given, and gives back the first number of the table."""
+        function: Callable[..., bool] = self._as_function(table, owner)
         return function
+
+    def _as_function(self, first: Array, owner: object) -> Any:
+        return _make_builtin()(ctypes.addressof(self._method), first, (owner, self))
 
 
 @cache
@@ -69,10 +75,11 @@ def _make_builtin() -> Any:
 
 
 def symbols() -> dict[str, int]:
-    """What the code calls, by its name there: the functions that drop the GIL, take it, and count a reference."""
+    """What the code uses, by its name there: functions that drop the GIL, take it, count a reference; two answers."""
     python = ctypes.pythonapi
     functions = {_UNLOCK: python.PyEval_SaveThread, _LOCK: python.PyEval_RestoreThread, _KEEP: python.Py_IncRef}
-    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in functions.items()}
+    found = {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in functions.items()}
+    return found | {_TRUE: id(True), _FALSE: id(False)}
 
 
 def entry_code(target: str, types: str, arrays: int) -> str:
@@ -109,7 +116,7 @@ def entry_code(target: str, types: str, arrays: int) -> str:
     with _default_floats(b):
         b.call(kernel, [ignored, ignored, lo, hi, *given])
     b.ret_void()
-    _add_function(module, entry, arrays)
+    (_add_function if arrays else _add_question)(module, entry, arrays)
     return str(module)
 
 
@@ -140,6 +147,27 @@ def _add_function(module: Any, entry: Any, arrays: int) -> None:
     workspace = b.load(given)
     b.call(keep, [workspace])
     b.ret(workspace)
+
+
+def _add_question(module: Any, entry: Any, _: int) -> None:
+    """What Python calls: `PyObject *function(PyObject *table, PyObject *const *given, Py_ssize_t count)`. The kernel is
+    given the objects and the table, and holds the GIL."""
+    from llvmlite import ir
+
+    word, thing = ir.IntType(64), ir.IntType(8).as_pointer()
+    function = ir.Function(module, ir.FunctionType(thing, [thing, thing.as_pointer(), word]), FUNCTION)
+    table_array, given, count = function.args
+    b = ir.IRBuilder(function.append_basic_block())
+    table = b.load(b.bitcast(b.gep(table_array, [word(DATA)]), word.as_pointer()))
+    block = b.alloca(word, size=word(FIRST_ARGUMENT + 2))
+    for i, value in enumerate((count, count, word(0), word(0), b.ptrtoint(given, word), table)):
+        b.store(value, b.gep(block, [word(i)]))
+    b.call(entry, [block])
+    yes = b.icmp_signed("!=", b.load(b.inttoptr(table, word.as_pointer())), word(0))
+    answers = [ir.GlobalVariable(module, ir.IntType(8), name) for name in (_TRUE, _FALSE)]
+    answer = b.select(yes, *answers)
+    b.call(ir.Function(module, ir.FunctionType(ir.VoidType(), [thing]), _KEEP), [answer])
+    b.ret(answer)
 
 
 @contextmanager

@@ -11,9 +11,9 @@ torch = pytest.importorskip("torch")
 
 import aclnn  # noqa: E402
 import aclnn.torch  # noqa: E402
-from aclnn.runtime import torch_calls  # noqa: E402
+from aclnn.runtime import familiar_calls  # noqa: E402
 from aclnn.runtime.call_cache import CallCache, call_cache  # noqa: E402
-from aclnn.runtime.torch_calls import recall  # noqa: E402
+from aclnn.runtime.familiar_calls import recall  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -128,10 +128,10 @@ def test_familiar_calls_go_with_those_that_are_kept() -> None:
 
 
 def test_no_more_than_a_few_alike_are_kept() -> None:
-    for size in range(2, 5 + torch_calls.MOST_ALIKE):
+    for size in range(2, 5 + familiar_calls.MOST_ALIKE):
         made(torch.zeros(2 * size, 2 * size)[:2, :2])
     ((_, calls),) = call_cache.familiar.values()
-    assert len(calls) == torch_calls.MOST_ALIKE
+    assert len(calls) == familiar_calls.MOST_ALIKE
 
 
 def test_one_tensor_twice_is_served_and_not_kept() -> None:
