@@ -28,23 +28,27 @@ def put(
 ) -> None:
     """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart. They come in
     order, or as the list `rows` has them, and with a bias, if these are anywhere. All is one item."""
-    i, starts, listed, added = 0, words(LANES), address_of(rows) != 0, or_zeros(bias, floats(COLUMNS))
+    listed, added, whole = address_of(rows) != 0, or_zeros(bias, floats(COLUMNS)), channels // LANES * LANES
+    if step == 1:
+        for i in range(count):
+            start = columns * (rows[i] if listed else i)
+            for m in range(0, whole, LANES):
+                move_sum(sums, start + m, added, m, out, places[i] + m)
+            for m in range(whole, channels):
+                write(out, places[i] + m, sums[start + m] + added[m])
+        return
+    i, starts = 0, words(LANES)
     for row in range(LANES):
         starts[row] = columns * row
     while i < count:
         if listed:
             for row in range(min(LANES, count - i)):
                 starts[row] = columns * rows[i + row]
-        together, done = 1, channels // LANES * LANES
-        gap = gap_between(places, i) if step != 1 and i + LANES <= count else 0
-        if step == 1:
-            for m in range(0, done, LANES):
-                move_sum(sums, starts[0] + m, added, m, out, places[i] + m)
-        elif gap == 1 or gap == 2:
-            together = LANES
+        together, done = 1, 0
+        gap = gap_between(places, i) if i + LANES <= count else 0
+        if gap == 1 or gap == 2:
+            together, done = LANES, whole
             put_turned(gap, sums, starts, added, done, out, places[i], step)
-        else:
-            done = 0
         for row in range(together):
             for m in range(done, channels):
                 write(out, places[i + row] + m * step, sums[starts[row] + m] + added[m])
