@@ -151,23 +151,30 @@ def forward(
                     _clear(tanhc, at_t, count)
             elif keeps:
                 for j in range(count):
-                    of_i, of_f, of_g, of_o, c_new, t = _states(sums, made, apart, a, at_a, bias, k, c, row, hidden, j)
+                    of_i, of_f, of_g, of_o, c_new = _states(sums, made, apart, a, at_a, bias, k, c, row, hidden, j)
                     write(i, at[0] + j, of_i)
                     write(g, at[1] + j, of_g)
                     write(f, at[2] + j, of_f)
                     write(o, at[3] + j, of_o)
-                    write(h_kept, at[4] + j, of_o * t)
                     write(c_kept, at_c + j, c_new)
-                    write(tanhc, at_t + j, t)
                     write(c, row + j, c_new)
-                    write(h, row + j, of_o * t)
-                    write(out, to + j, of_o * t)
+                    write(sums, made + 3 * apart + j, of_o)
+                for j in range(count):
+                    t = tanh(read(c, row + j))
+                    h_new = read(sums, made + 3 * apart + j) * t
+                    write(tanhc, at_t + j, t)
+                    write(h_kept, at[4] + j, h_new)
+                    write(h, row + j, h_new)
+                    write(out, to + j, h_new)
             else:
                 for j in range(count):
-                    _, _, _, of_o, c_new, t = _states(sums, made, apart, a, at_a, bias, k, c, row, hidden, j)
+                    _, _, _, of_o, c_new = _states(sums, made, apart, a, at_a, bias, k, c, row, hidden, j)
                     write(c, row + j, c_new)
-                    write(h, row + j, of_o * t)
-                    write(out, to + j, of_o * t)
+                    write(sums, made + 3 * apart + j, of_o)
+                for j in range(count):
+                    h_new = read(sums, made + 3 * apart + j) * tanh(read(c, row + j))
+                    write(h, row + j, h_new)
+                    write(out, to + j, h_new)
 
 
 @inlined
@@ -185,5 +192,4 @@ def _states(
     f = sigmoid(read(sums, made + apart + j) + read(a, at + hidden + j) + read(bias, hidden + k))
     g = tanh(read(sums, made + 2 * apart + j) + read(a, at + 2 * hidden + j) + read(bias, 2 * hidden + k))
     o = sigmoid(read(sums, made + 3 * apart + j) + read(a, at + 3 * hidden + j) + read(bias, 3 * hidden + k))
-    c_new = fma(f, read(c, row + j), i * g)
-    return i, f, g, o, c_new, tanh(c_new)
+    return i, f, g, o, fma(f, read(c, row + j), i * g)
