@@ -38,12 +38,9 @@ def put(
                 write(out, places[i] + m, sums[start + m] + added[m])
         return
     i, starts = 0, words(LANES)
-    for row in range(LANES):
-        starts[row] = columns * row
     while i < count:
-        if listed:
-            for row in range(min(LANES, count - i)):
-                starts[row] = columns * rows[i + row]
+        for row in range(LANES):
+            starts[row] = columns * (rows[min(i + row, count - 1)] if listed else i + row)
         together, done = 1, 0
         gap = gap_between(places, i) if i + LANES <= count else 0
         if gap == 1 or gap == 2:
@@ -53,8 +50,6 @@ def put(
             for m in range(done, channels):
                 write(out, places[i + row] + m * step, sums[starts[row] + m] + added[m])
         i += together
-        for row in range(LANES):
-            starts[row] += together * columns
 
 
 @inner
