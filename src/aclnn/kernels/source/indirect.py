@@ -19,7 +19,7 @@ from aclnn.kernels.native.abi import ROWS
 from aclnn.kernels.source.elements import narrowed, read, widened
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.loops import repeated
-from aclnn.kernels.source.vectors import move
+from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
 
 LANES, ACROSS, FUSED = jit.vectors()
 COLUMNS = LANES * ACROSS
@@ -277,6 +277,7 @@ def pack_tiles(x: Any, rows: Any, tiles: int, places: Any, count: int, depth: in
             apart |= rows[t * ROWS + i] - first - i
         for k in range(count):
             if apart == 0:
+                fetch(x, first + places[k] + 2 * LINE, TO_READ)  # for the tiles to come
                 move(4, x, first + places[k], target, to + k * ROWS)
                 move(2, x, first + places[k] + 4, target, to + k * ROWS + 4)
             else:
