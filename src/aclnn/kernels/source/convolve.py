@@ -182,9 +182,8 @@ def brought_near(x: Any, bases: Any, count: int, rows: Any, block: int, packed: 
     deep, terms, start = table[PACKED_TERMS], table[TERMS], term_of(block, table)
     if deep == 0:
         return x, bases, rows
-    pack_tiles(
-        x, bases, -(-count // ROWS), shifted(rows, start), term_of(behind(block, table), table) - start, deep, packed
-    )
+    tiles, depth = -(-count // ROWS), term_of(behind(block, table), table) - start
+    pack_tiles(x, bases, tiles, shifted(rows, start), depth, deep, packed, True)
     return packed, shifted(rows, terms + deep), shifted(rows, terms - start)
 
 

@@ -146,7 +146,7 @@ def add_tiles(
     packed = shifted(aside, ROWS * COLUMNS)
     if table[PACKS_TILES]:
         listed, near = shifted(rows, tiles[0] * ROWS), shifted(places, start)
-        pack_tiles(x, listed, tiles[1] - tiles[0], near, stop - start, NEAR, packed)
+        pack_tiles(x, listed, tiles[1] - tiles[0], near, stop - start, NEAR, packed, False)
     for panel in range(channel, beyond, COLUMNS):
         columns = width_of(table[OUTPUTS] - panel)
         for t in range(tiles[0], tiles[1]):

@@ -268,16 +268,17 @@ def pack_rows(source: Any, step: int, places: Any, count: int, channels: int, ta
 
 
 @inner
-def pack_tiles(x: Any, rows: Any, tiles: int, places: Any, count: int, depth: int, target: Any) -> None:
+def pack_tiles(x: Any, rows: Any, tiles: int, places: Any, count: int, depth: int, target: Any, far: bool) -> None:
     """The first factor of some tiles, `depth` apart, for `count` places: ROWS elements side by side for each. Rows that
-    lie side by side already are moved together."""
+    lie side by side already are moved together; if they are `far`, in no cache, those of tiles to come are fetched."""
     for t in range(tiles):
         to, first, apart = t * ROWS * depth, rows[t * ROWS], 0
         for i in range(1, ROWS):
             apart |= rows[t * ROWS + i] - first - i
         for k in range(count):
             if apart == 0:
-                fetch(x, first + places[k] + 2 * LINE, TO_READ)  # for the tiles to come
+                if far:
+                    fetch(x, first + places[k] + 2 * LINE, TO_READ)
                 move(4, x, first + places[k], target, to + k * ROWS)
                 move(2, x, first + places[k] + 4, target, to + k * ROWS + 4)
             else:

@@ -311,7 +311,7 @@ def row_sums(
         more_packed, more_sums = shifted(b_packed, beside * DEPTH), shifted(sums, beside * high)
         for start in range(0, rows, DEPTH):
             count, here = min(DEPTH, rows - start), (first, last, start)
-            pack_tiles(shifted(a, start * pitch), some, last - first, a_places, count, DEPTH, a_packed)
+            pack_tiles(shifted(a, start * pitch), some, last - first, a_places, count, DEPTH, a_packed, False)
             pack_panels(shifted(b, start * b_columns), b_places, count, b_columns, b_packed)
             pack_panels(shifted(more, start * more_columns), more_places, count, more_columns, more_packed)
             add_rows(a_packed, b_packed, b_columns, here, sums, aside, in_tile, c, puts, sizes)
