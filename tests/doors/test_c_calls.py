@@ -184,8 +184,31 @@ def test_what_one_run_meets_is_nothing_to_another_of_the_same_plan() -> None:
 
 def test_what_wakes_threads_stays_with_the_worker() -> None:
     """The team of a kernel belongs to the thread that woke it first; a second one beside it would slow both."""
-    plans = [make_plan(c.op, c.call, "auto", 2) for c in map(elu_backward_case, ((4,), (80, 81), (300, 301)))]
-    assert [run_by(plan, BoundPlan(CachedCall(plan), 0).native) for plan in plans] == [By.BRINGER, By.ANYONE, By.WORKER]
+    cases = (
+        elu_backward_case((4,)),
+        elu_backward_case((80, 801)),
+        convolution_backward_case(),
+        elu_backward_case((300, 301)),
+    )
+    plans = [make_plan(c.op, c.call, "auto", 2) for c in cases]
+    natives = [BoundPlan(CachedCall(plan), 0).native for plan in plans]
+    assert [*map(run_by, plans, natives)] == [By.BRINGER, By.BRINGER, By.ANYONE, By.WORKER]
+    assert [native and native.threads for native in natives] == [1, 1, 1, 2]
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", [(80, 801), (64, 1024)])
+def test_what_is_computed_where_it_is_brought_is_the_same_on_one_thread(shape: tuple[int, ...]) -> None:
+    case = elu_backward_case(shape)
+    wanted, filled = fill(case, 3), fill(case, 3)
+    with aclnn.threads(2):
+        call(case, wanted)
+        made, stream = CCall(case, filled), ctypes.c_void_p()
+        assert made.lib.aclrtCreateStream(ctypes.byref(stream)) == 0
+        assert (made.plan(), made.run(stream)) == (0, 0)
+    assert made.lib.aclrtDestroyStream(stream) == 0
+    made.destroy()
+    assert bits(case, filled) == bits(case, wanted)
 
 
 AT_ONCE = """

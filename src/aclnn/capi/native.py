@@ -73,7 +73,11 @@ def native_call(plan: Plan, bind: Bind) -> NativeCall | None:
     found = [(one, _slots(zip(one.block, other.block, strict=True), before, after)) for one, other in pairs]
     known = [(launch, slots) for launch, slots in found if slots is not None]
     needs_pool = runtime() is None and any(launch.wanted > 1 for launch in first.launches)
-    return NativeCall(run, known) if len(known) == len(found) and not needs_pool else None
+    if len(known) < len(found) or needs_pool:
+        return None
+    if plan.kernel == "numba" and _touched(plan) <= SHORT:
+        known = [(launch.alone(), slots) for launch, slots in known]
+    return NativeCall(run, known)
 
 
 class Places(NamedTuple):
@@ -122,7 +126,12 @@ class By(IntEnum):
     BRINGER = 2
 
 
-SHORT = 12288  # elements of all tensors, one by one: fewer are computed sooner than queued and taken from the queue
+SHORT = 1 << 18  # elements of all tensors, one by one: fewer are computed where they are, before a worker is awake
+
+
+def _touched(plan: Plan) -> int:
+    used = (arg.name for arg, takes_part in zip(plan.op.tensors, plan.taking_part, strict=True) if takes_part)
+    return sum(spec.size for name in used for spec in plan.call.specs(name))
 
 
 def run_by(plan: Plan, native: NativeCall | None) -> By:
@@ -132,6 +141,4 @@ def run_by(plan: Plan, native: NativeCall | None) -> By:
         return By.ANYONE if plan.kernel in ("numpy", "nothing to compute") else By.WORKER
     if native.threads > 1:
         return By.WORKER
-    used = (arg.name for arg, takes_part in zip(plan.op.tensors, plan.taking_part, strict=True) if takes_part)
-    touched = sum(spec.size for name in used for spec in plan.call.specs(name))
-    return By.BRINGER if plan.kernel == "numba" and touched <= SHORT else By.ANYONE
+    return By.BRINGER if plan.kernel == "numba" and _touched(plan) <= SHORT else By.ANYONE

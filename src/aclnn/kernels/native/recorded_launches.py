@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from aclnn.kernels.native.abi import FIRST_ARGUMENT, WHO
+
 
 class Launched(NamedTuple):
     """One launch: native code, its block as it was then, the threads that were asked for and those that can be had."""
@@ -16,6 +18,10 @@ class Launched(NamedTuple):
     block: tuple[int, ...]
     wanted: int
     threads: int
+
+    def alone(self) -> Launched:
+        """The same on the thread that launches it."""
+        return self._replace(block=(*self.block[:WHO], 0, 0, *self.block[FIRST_ARGUMENT:]), threads=1)
 
 
 class Tape:
