@@ -9,9 +9,10 @@ WHO, HOW_MANY, FIRST_ARGUMENT = 2, 3, 4
 MOST_THREADS = 4095  # no function lies on the first page
 MOST_PLACES = 7  # that a sequence of kernels is given: the workspace, and tensors
 
-# The table of arrays.alike, by position; then what each array looks like: its dtype, whether it is aligned and may be
-# written, its rank, and where its first byte and its end lie, from its place on; then the shape and strides of each.
-IS_ALIKE, ARRAYS, ARRAY_TYPE, WRITTEN, LOOKS = range(5)
+# The table of arrays.alike, by position: the answer, and the objects that say yes and no; then what each array looks
+# like: its dtype, whether it is aligned and may be written, its rank, where its first byte and its end lie, from its
+# place on; then the shape and strides of each.
+ANSWER, YES, NO, ARRAYS, ARRAY_TYPE, WRITTEN, LOOKS = range(7)
 LOOK = 5
 ALIGNED_OR_WRITABLE = 0x0100 | 0x0400  # as numpy has these flags
 

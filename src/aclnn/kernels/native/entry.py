@@ -22,7 +22,6 @@ from aclnn.kernels.native.memory import DATA, LAYOUT_IS_KNOWN
 
 ENTRY, FUNCTION = "aclnn_entry", "aclnn_function"
 _UNLOCK, _LOCK, _KEEP = "aclnn_unlock", "aclnn_lock", "aclnn_keep"
-_TRUE, _FALSE = "aclnn_true", "aclnn_false"
 _FAST_CALL = 0x80  # METH_FASTCALL
 _DEFAULT_MXCSR = 0x1F80  # to nearest, subnormals stay, nothing traps
 
@@ -59,7 +58,8 @@ class Entry:
         return self._as_function(np.frombuffer(block, np.int64), owner) if LAYOUT_IS_KNOWN else None
 
     def about_objects(self, table: Array, owner: object) -> Callable[..., bool]:
-        """A function that asks the kernel about all that it is given, and gives back the first number of the table."""
+        """A function that asks the kernel about all that it is given, and gives back the object that it puts first in
+        the table: an address in the code itself would be too far for a processor of ARM."""
         function: Callable[..., bool] = self._as_function(table, owner)
         return function
 
@@ -75,11 +75,10 @@ def _make_builtin() -> Any:
 
 
 def symbols() -> dict[str, int]:
-    """What the code uses, by its name there: functions that drop the GIL, take it, count a reference; two answers."""
+    """What the code calls, by its name there: the functions that drop the GIL, take it, and count a reference."""
     python = ctypes.pythonapi
     functions = {_UNLOCK: python.PyEval_SaveThread, _LOCK: python.PyEval_RestoreThread, _KEEP: python.Py_IncRef}
-    found = {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in functions.items()}
-    return found | {_TRUE: id(True), _FALSE: id(False)}
+    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in functions.items()}
 
 
 def entry_code(target: str, types: str, arrays: int) -> str:
@@ -163,9 +162,7 @@ def _add_question(module: Any, entry: Any, _: int) -> None:
     for i, value in enumerate((count, count, word(0), word(0), b.ptrtoint(given, word), table)):
         b.store(value, b.gep(block, [word(i)]))
     b.call(entry, [block])
-    yes = b.icmp_signed("!=", b.load(b.inttoptr(table, word.as_pointer())), word(0))
-    answers = [ir.GlobalVariable(module, ir.IntType(8), name) for name in (_TRUE, _FALSE)]
-    answer = b.select(yes, *answers)
+    answer = b.inttoptr(b.load(b.inttoptr(table, word.as_pointer())), thing)
     b.call(ir.Function(module, ir.FunctionType(ir.VoidType(), [thing]), _KEEP), [answer])
     b.ret(answer)
 

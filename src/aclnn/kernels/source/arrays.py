@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aclnn.kernels.native.abi import ALIGNED_OR_WRITABLE, ARRAY_TYPE, ARRAYS, IS_ALIKE, LOOK, LOOKS, WRITTEN
+from aclnn.kernels.native.abi import ALIGNED_OR_WRITABLE, ANSWER, ARRAY_TYPE, ARRAYS, LOOK, LOOKS, NO, WRITTEN, YES
 from aclnn.kernels.native.memory import DATA
 from aclnn.kernels.source.calls import pointer
 from aclnn.kernels.source.helpers import inner
@@ -18,7 +18,7 @@ _HALF = 0xFFFFFFFF  # of a word, where a field is an int
 def alike(lo: int, hi: int, objects: Any, table: Any) -> None:
     """Items are objects. Says in the table whether they are all arrays that look as it has them, and whether the last
     ones, which are written, lie apart from all others."""
-    table[IS_ALIKE] = 0
+    table[ANSWER] = table[NO]
     if hi != table[ARRAYS]:
         return
     sizes = LOOKS + LOOK * hi
@@ -37,7 +37,7 @@ def alike(lo: int, hi: int, objects: Any, table: Any) -> None:
         for other in range(i):
             if meet(objects, table, i, other):
                 return
-    table[IS_ALIKE] = 1
+    table[ANSWER] = table[YES]
 
 
 @inner
