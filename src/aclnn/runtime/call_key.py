@@ -28,7 +28,7 @@ def call_key(
 ) -> CallKey:
     """The key of a plain call; raises for any other, and so may asking for the key's hash."""
     kinds = (*map(type, attributes),)
-    values = attributes if list not in kinds and tuple not in kinds else spelled_out(attributes)
+    values = attributes if list not in kinds and tuple not in kinds else _spelled_out(attributes)
     key = [op, context(), values, kinds]  # values with their types: 1, 1.0 and True are three calls
     _look(key, tensors, op)
     if out is not None:
@@ -76,7 +76,7 @@ def torch_kinds() -> tuple[type, ...]:
     return torch.Tensor, torch.nn.Parameter
 
 
-def spelled_out(attributes: Sequence[Any]) -> tuple[Any, ...]:
+def _spelled_out(attributes: Sequence[Any]) -> tuple[Any, ...]:
     """With sequences as tuples of their elements and the types of these."""
     values: list[Any] = []
     for value in attributes:

@@ -20,7 +20,7 @@ from aclnn.contract.model import Op
 from aclnn.kernels.native import array_guards
 from aclnn.kernels.native.array_guards import Question
 from aclnn.runtime.call_cache import CachedCall, call_cache
-from aclnn.runtime.call_key import LISTS, CallKey, call_key, flat, says_all, spelled_out, torch_kinds
+from aclnn.runtime.call_key import LISTS, CallKey, call_key, flat, says_all, torch_kinds
 from aclnn.runtime.settings import context
 
 if TYPE_CHECKING:
@@ -106,8 +106,12 @@ def _key(op: Op, tensors: Sequence[Any], attributes: Attributes) -> CallKey:
     kinds = (*map(type, attributes), *map(type, tensors))
     if list not in kinds and tuple not in kinds:
         return op, tensors[0].shape, attributes, kinds
-    lengths = [len(tensor) if type(tensor) in LISTS else 1 for tensor in tensors]
-    return op, tensors[0].shape, spelled_out(attributes), kinds, (*lengths,)
+    parts: list[Any] = []
+    for value in attributes:
+        parts.append((*value, *map(type, value)) if type(value) in LISTS else value)
+    for tensor in tensors:
+        parts.append(len(tensor) if type(tensor) in LISTS else 0)
+    return op, tensors[0].shape, (*parts,), kinds
 
 
 def _pick(tensors: Sequence[Any]) -> Pick:
