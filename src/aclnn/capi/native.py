@@ -75,7 +75,7 @@ def native_call(plan: Plan, bind: Bind) -> NativeCall | None:
     needs_pool = runtime() is None and any(launch.wanted > 1 for launch in first.launches)
     if len(known) < len(found) or needs_pool:
         return None
-    if plan.kernel == "numba" and _touched(plan) <= SHORT:
+    if _is_short(plan):
         known = [(launch.alone(), slots) for launch, slots in known]
     return NativeCall(run, known)
 
@@ -129,9 +129,9 @@ class By(IntEnum):
 SHORT = 1 << 18  # elements of all tensors, one by one: fewer are computed where they are, before a worker is awake
 
 
-def _touched(plan: Plan) -> int:
+def _is_short(plan: Plan) -> bool:
     used = (arg.name for arg, takes_part in zip(plan.op.tensors, plan.taking_part, strict=True) if takes_part)
-    return sum(spec.size for name in used for spec in plan.call.specs(name))
+    return plan.kernel == "numba" and sum(spec.size for name in used for spec in plan.call.specs(name)) <= SHORT
 
 
 def run_by(plan: Plan, native: NativeCall | None) -> By:
@@ -141,4 +141,4 @@ def run_by(plan: Plan, native: NativeCall | None) -> By:
         return By.ANYONE if plan.kernel in ("numpy", "nothing to compute") else By.WORKER
     if native.threads > 1:
         return By.WORKER
-    return By.BRINGER if plan.kernel == "numba" and _touched(plan) <= SHORT else By.ANYONE
+    return By.BRINGER if _is_short(plan) else By.ANYONE

@@ -84,6 +84,11 @@ def _spelled_out(attributes: Sequence[Any]) -> tuple[Any, ...]:
     return (*values,)
 
 
+def with_outputs(tensors: Sequence[Any], out: Any) -> Sequence[Any]:
+    """Those of a call, then those that are written, if they are given: one or several."""
+    return tensors if out is None else (*tensors, *out) if type(out) is tuple else (*tensors, out)
+
+
 def flat(tensors: Sequence[Any]) -> list[Any]:
     """The tensors, those of lists one by one."""
     found: list[Any] = []

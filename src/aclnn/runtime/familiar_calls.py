@@ -20,7 +20,7 @@ from aclnn.contract.model import Op
 from aclnn.kernels.native import array_guards
 from aclnn.kernels.native.array_guards import Question
 from aclnn.runtime.call_cache import CachedCall, call_cache
-from aclnn.runtime.call_key import LISTS, CallKey, call_key, flat, says_all, torch_kinds
+from aclnn.runtime.call_key import LISTS, CallKey, call_key, flat, says_all, torch_kinds, with_outputs
 from aclnn.runtime.settings import context
 
 if TYPE_CHECKING:
@@ -89,16 +89,11 @@ def _question(compared: Sequence[Any], out: Any) -> Question | None:
     """What asks whether tensors look like these; None where nobody can."""
     kinds = {*map(type, compared)}
     if kinds == {np.ndarray}:
-        return array_guards.guard(compared, sum(o is not None for o in with_outputs((), out)))
+        return array_guards.guard(compared, len(_present(with_outputs((), out))))
     if not kinds <= {*torch_kinds()} or len({*map(id, compared)}) < len(compared):
         return None  # to PyTorch's comparison, two that are one are like nothing
     is_like: Question = _guards()(*compared, dynamic_dims_sizes=[], dynamic_dims_strides=[]).check
     return is_like
-
-
-def with_outputs(tensors: Sequence[Any], out: Any) -> Sequence[Any]:
-    """Those of a call, then those that are written, if they are given: one or several."""
-    return tensors if out is None else (*tensors, *out) if type(out) is tuple else (*tensors, out)
 
 
 def _key(op: Op, tensors: Sequence[Any], attributes: Attributes) -> CallKey:
@@ -106,7 +101,7 @@ def _key(op: Op, tensors: Sequence[Any], attributes: Attributes) -> CallKey:
     kinds = (*map(type, attributes), *map(type, tensors))
     if list not in kinds and tuple not in kinds:
         return op, tensors[0].shape, attributes, kinds
-    parts: list[Any] = []
+    parts: list[Any] = []  # as call_key has them: a call less
     for value in attributes:
         parts.append((*value, *map(type, value)) if type(value) in LISTS else value)
     for tensor in tensors:

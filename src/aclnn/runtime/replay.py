@@ -19,7 +19,7 @@ from aclnn.base.geometry import Array
 from aclnn.base.tensor import Placement, TensorSpec
 from aclnn.kernels.native.memory import addresses
 from aclnn.runtime import scratch
-from aclnn.runtime.call_key import LISTS, flat
+from aclnn.runtime.call_key import LISTS, flat, with_outputs
 from aclnn.runtime.memory import allocator
 from aclnn.runtime.overlap import check_addresses
 from aclnn.runtime.plan import Plan
@@ -56,7 +56,7 @@ class Replay:
     def __init__(self, plan: Plan, tensors: Sequence[Any], out: Any):
         op = self._op = plan.op
         self._room, self._gives = plan.workspace_size, out is not None
-        every = _all(tensors, out)
+        every = with_outputs(tensors, out)
         given, fresh = flat(every), [s for a in op.fresh for s in plan.call.specs(a.name)]
         self._news = [] if self._gives else [allocator(op, "an output", s.shape, s.dtype) for s in fresh]
         places = _places(plan, tensors, out)
@@ -82,7 +82,7 @@ class Replay:
     def memory(self, tensors: Sequence[Any], out: Any) -> list[Any]:
         """The arrays of such a call, those of lists one by one. Raises if memory is gone, or if an output that is given
         meets another tensor."""
-        given = [*tensors] if out is None else [*tensors, *out] if type(out) is tuple else [*tensors, out]
+        given = [*tensors] if out is None else [*with_outputs(tensors, out)]
         if self.has_lists:
             given = flat(given)
         for i, loan in self._loans:
@@ -147,14 +147,10 @@ def may_replay(plan: Plan) -> bool:
     return len(plan.op.fresh) == len(plan.op.outputs) or len(plan.op.outputs) == len(plan.op.tensors) == 1
 
 
-def _all(tensors: Sequence[Any], out: Any) -> Sequence[Any]:
-    return tensors if out is None else (*tensors, *out) if type(out) is tuple else (*tensors, out)
-
-
 def _places(plan: Plan, tensors: Sequence[Any], out: Any) -> dict[str, Place]:
     """Where the memory of every tensor argument stands: that of inputs, then that of outputs."""
     inputs, fresh = [a.name for a in plan.op.inputs if a.is_tensor], [a.name for a in plan.op.fresh]
-    values = _all(tensors, out if out is not None else tuple(map(plan.call.__getitem__, fresh)))
+    values = with_outputs(tensors, out if out is not None else tuple(map(plan.call.__getitem__, fresh)))
     places: dict[str, Place] = {}
     position = 0
     for name, value in zip([*inputs, *fresh], values, strict=True):
