@@ -75,6 +75,38 @@ def test_equal_numbers_of_other_types_are_not_familiar(attributes: tuple[Any, ..
     assert known(X, attributes=(float("1.5"), 1.0, 1.0))  # the same, of the same type, in another object
 
 
+@pytest.mark.parametrize("as_array", [False, True])
+def test_calls_that_take_turns_are_each_known(as_array: bool) -> None:
+    """The latest call is asked first; what differs from it in one thing is another."""
+    x = X.numpy() if as_array else X
+    out, half, scalars = x + 0, x[:1] + 0, [(1.5, 1.0, 1.0), (1.5, 1, 1.0), (1.5, True, 1.0), (2.0, 1.0, 1.0)]
+    expected = {given: aclnn.elu(x + 0, *given, engine="reference") for given in scalars}
+    for _ in range(4):
+        for given in scalars:
+            np.testing.assert_allclose(aclnn.elu(x, *given), expected[given], rtol=1e-6)
+            np.testing.assert_allclose(aclnn.elu(half, *given), expected[given][:1], rtol=1e-6)
+            assert aclnn.elu(x, *given, out=out) is out
+            np.testing.assert_allclose(out, expected[given], rtol=1e-6)
+            with aclnn.engine("numpy"):
+                np.testing.assert_allclose(aclnn.elu(x, *given), expected[given], rtol=1e-6)
+    hits = aclnn.cache_info().hits
+    for given in scalars:
+        assert recall(aclnn.elu.op, (x,), given) is not None
+        assert recall(aclnn.elu.op, (x,), given, out) is not None
+    assert aclnn.cache_info().hits == hits
+
+
+@pytest.mark.parametrize("kept", [0, 4, 12], ids="{} bytes".format)
+def test_memory_that_is_gone_in_part_is_refused(kept: int) -> None:
+    x, y = X.clone(), X.clone()
+    made(x)
+    made(y)
+    y.untyped_storage().resize_(kept)
+    assert torch.equal(aclnn.elu(x, *SCALARS), torch.nn.functional.elu(x, 1.5))
+    with pytest.raises(aclnn.AclnnError, match="cannot be read"):
+        aclnn.elu(y, *SCALARS)
+
+
 def test_flags_in_place_of_numbers_are_refused_though_the_numbers_are_familiar() -> None:
     x, w = torch.ones(1, 1, 3, 3), torch.ones(1, 1, 1, 1)
     window = ((1, 1), (0, 0), (1, 1), False, (0, 0), 1)

@@ -91,7 +91,7 @@ class CallCache:
     def start_afresh(self) -> None:
         self._calls: dict[CallKey, CachedCall] = {}
         self._bytes = 0
-        self.familiar: dict[CallKey, Any] = {}  # see familiar_calls.py
+        self._forget_familiar()
         self._with_runs: WeakSet[CachedCall] = WeakSet()
         self._runs = 0  # at most so many wait
         self._hits = self._misses = 0
@@ -109,8 +109,12 @@ class CallCache:
     def keep_familiar(self, key: CallKey, calls: Any) -> None:
         """They go with the calls that they keep alive, and where there are too many."""
         if len(self.familiar) >= self._most_calls:
-            self.familiar = {}
+            self._forget_familiar()
         self.familiar[key] = calls
+
+    def _forget_familiar(self) -> None:
+        self.familiar: dict[CallKey, Any] = {}  # see familiar_calls.py
+        self.latest: dict[Any, Any] = {}  # of them, by operator
 
     def get(self, key: CallKey, make: Callable[[], Plan]) -> CachedCall:
         """The call of a key; planned now if there is none."""
@@ -134,7 +138,7 @@ class CallCache:
         """Lets go of an eighth of what there may be, so that this is seldom."""
         if len(self._calls) <= self._most_calls and self._bytes <= self._most_bytes:
             return
-        self.familiar = {}
+        self._forget_familiar()
         oldest_first = sorted((key for key in self._calls if key is not newest), key=lambda key: self._calls[key].used)
         for key in oldest_first:
             if len(self._calls) <= self._most_calls * 7 // 8 and self._bytes <= self._most_bytes * 7 // 8:

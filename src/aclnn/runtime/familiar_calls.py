@@ -19,13 +19,15 @@ import numpy as np
 from aclnn.contract.model import Op
 from aclnn.kernels.native import array_guards
 from aclnn.kernels.native.array_guards import Question
-from aclnn.runtime.call_cache import CachedCall, call_cache
+from aclnn.runtime.call_cache import MOST_RUNS_OF_ONE, CachedCall, call_cache
 from aclnn.runtime.call_key import LISTS, CallKey, call_key, flat, says_all, torch_kinds, with_outputs
 from aclnn.runtime.settings import context
 
 if TYPE_CHECKING:
     from aclnn.runtime.operator import Operator
 
+_NOTHING = None, 0
+_LISTS = frozenset(LISTS)
 MOST_ALIKE = 4  # kept of one key: with gradients and without, with other strides or settings
 
 Attributes = tuple[Any, ...]
@@ -36,32 +38,58 @@ Pick = Callable[[Sequence[Any]], Sequence[Any]] | None
 class Familiar:
     """A call that was made, to be made again on tensors that look like its own."""
 
-    __slots__ = ("_again", "_memory", "_operator", "_run", "attributes", "cached", "context", "is_like", "learns")
+    __slots__ = (
+        *("_again", "_memory", "_on_tensors", "_operator", "_run"),
+        *("attributes", "cached", "context", "is_like", "kinds", "learns"),
+    )
 
     def __init__(self, operator: Operator, attributes: Attributes, cached: CachedCall, is_like: Question, learns: bool):
         replay = cached.replay
         assert replay is not None
         self._operator, self.attributes, self.cached, self.context = operator, attributes, cached, context()
+        self.kinds = (*map(type, attributes),)
         self._memory = replay.memory if replay.has_loans or replay.has_lists else with_outputs  # which lie apart
         self._again, self._run, self.is_like, self.learns = replay.run, cached.run, is_like, learns
+        self._on_tensors = [run for _ in range(MOST_RUNS_OF_ONE) if (run := replay.on_tensors(cached.plan)) is not None]
 
     def __call__(self, tensors: Sequence[Any], out: Any = None) -> Any:
         try:
+            call_cache.note_use(self.cached)
+            if self._on_tensors and (result := self._on_waiting_run(tensors)) is not None:
+                return result
             memory = self._memory(tensors, out)
         except Exception:  # whatever it is, there is a sentence for it on the long way
             return self._operator.apply_anew((*tensors,), self.attributes, out)
-        call_cache.note_use(self.cached)
         return self._again(self._run, memory, tensors, out)
+
+    def _on_waiting_run(self, tensors: Sequence[Any]) -> Any:
+        """The result of a run that nobody else has now; None if its memory is not fit for it."""
+        run = self._on_tensors.pop()
+        try:
+            return run(*tensors)
+        finally:
+            self._on_tensors.append(run)
 
 
 def recall(op: Op, tensors: Sequence[Any], attributes: Attributes, out: Any = None) -> Familiar | None:
-    """The familiar call that this one is like, if there is one."""
+    """The familiar call that this one is like, if there is one: most are like the one before, and need no key."""
     try:
         every = tensors if out is None else with_outputs(tensors, out)
+        one, count = call_cache.latest.get(op, _NOTHING)
+        if (
+            count == len(every)
+            and one.attributes == attributes
+            and one.kinds == (*map(type, attributes),)
+            and one.is_like(*every)
+            and one.context == context()
+        ):
+            return one  # type: ignore[no-any-return]
         pick, calls = call_cache.familiar[_key(op, every, attributes)]
         compared = every if pick is None else pick(every)
         for one in calls:
             if one.is_like(*compared) and one.context == context():
+                if pick is None and _LISTS.isdisjoint(one.kinds):
+                    call_cache.latest[op] = one, len(every)
                 return one  # type: ignore[no-any-return]
     except Exception:  # it is not familiar, or not plain
         return None

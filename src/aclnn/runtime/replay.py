@@ -19,8 +19,8 @@ from aclnn.base.geometry import Array
 from aclnn.base.tensor import Placement, TensorSpec
 from aclnn.kernels.native.memory import addresses
 from aclnn.runtime import scratch
-from aclnn.runtime.call_key import LISTS, flat, with_outputs
-from aclnn.runtime.memory import allocator
+from aclnn.runtime.call_key import LISTS, flat, torch_kinds, with_outputs
+from aclnn.runtime.memory import LARGE, allocator
 from aclnn.runtime.overlap import check_addresses
 from aclnn.runtime.plan import Plan
 from aclnn.runtime.verbose import VERBOSE
@@ -78,6 +78,17 @@ class Replay:
         self._only = self._news[0] if simple else None
         self._is_single = len(self._news) == 1 and self._results == [0]
         self._writes = self._gives and self._order is None and not self._room
+
+    def on_tensors(self, plan: Plan) -> Callable[..., Any] | None:
+        """A run of torch tensors that makes the result too, where that is small, and all there is to do."""
+        if self._only is None or self._turn is None:
+            return None
+        result, inputs = plan.call[self._op.fresh[0].name], (a.name for a in self._op.inputs if a.is_tensor)
+        make: Callable[..., Any] | None = getattr(plan.instantiate(), "on_tensors", None)
+        if make is None or result.size * result.dtype.itemsize >= LARGE:
+            return None
+        made: Callable[..., Any] | None = make([plan.call[name] for name in inputs], result, torch_kinds()[0])
+        return made
 
     def memory(self, tensors: Sequence[Any], out: Any) -> list[Any]:
         """The arrays of such a call, those of lists one by one. Raises if memory is gone, or if an output that is given

@@ -9,12 +9,37 @@ WHO, HOW_MANY, FIRST_ARGUMENT = 2, 3, 4
 MOST_THREADS = 4095  # no function lies on the first page
 MOST_PLACES = 7  # that a sequence of kernels is given: the workspace, and tensors
 
-# The table of arrays.alike, by position: the answer, and the objects that say yes and no; then what each array looks
-# like: its dtype, whether it is aligned and may be written, its rank, where its first byte and its end lie, from its
-# place on; then the shape and strides of each.
-ANSWER, YES, NO, ARRAYS, ARRAY_TYPE, WRITTEN, LOOKS = range(7)
+# The table of a question, by position: the answer, and the objects that say yes and no; whatever else is answered is
+# an object that was made for it. arrays.alike then has what each array looks like: its dtype, whether it is aligned and
+# may be written, its rank, where its first byte and its end lie, from its place on; then the shape and strides of each.
+ANSWER, YES, NO = range(3)
+ARRAYS, ARRAY_TYPE, WRITTEN, LOOKS = range(3, 7)
 LOOK = 5
 ALIGNED_OR_WRITABLE = 0x0100 | 0x0400  # as numpy has these flags
+
+# The table of tensors.compute, by position. Functions are there by address.
+(
+    LOOK_AT,  # what says where a tensor lies, and what makes one of memory that lies there: those of DLPack
+    MAKE_TENSOR,
+    ALLOCATE,
+    FREE,
+    UNLOCK,  # what drops Python's lock, and what takes it
+    LOCK,
+    COMPUTE,  # the entry of a kernel, and its block
+    COMPUTE_BLOCK,
+    CALL_METHOD,  # Python's: what calls a method, what reads a number, and what lets go of an object
+    READ_NUMBER,
+    LET_GO,
+    STORAGE,  # methods: the storage of a tensor, then where one begins, and its bytes
+    STORAGE_BEGIN,
+    STORAGE_SIZE,
+    TENSORS,  # how many it is given, and the bytes of their elements
+    ITEM_SIZE,
+    RESULT_SIZE,  # bytes of the result's elements; then its rank and dtype, as DLPack has them
+    RESULT_KIND,
+    RESULT_RANK,
+    REACHES,  # bytes that each tensor needs, then the shape and strides of the result
+) = range(3, 23)
 
 TILE = 1024  # elements that are copied side by side before they are computed: three fit the smallest first-level cache
 COLUMN_TILE = 128  # columns that sums.down_columns does together

@@ -17,7 +17,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.kernels.native import isa
-from aclnn.kernels.native.abi import FIRST_ARGUMENT, MOST_THREADS
+from aclnn.kernels.native.abi import ANSWER, FIRST_ARGUMENT, MOST_THREADS, NO, YES
 from aclnn.kernels.native.memory import DATA, LAYOUT_IS_KNOWN
 
 ENTRY, FUNCTION = "aclnn_entry", "aclnn_function"
@@ -59,7 +59,8 @@ class Entry:
 
     def about_objects(self, table: Array, owner: object) -> Callable[..., bool]:
         """A function that asks the kernel about all that it is given, and gives back the object that it puts first in
-        the table: an address in the code itself would be too far for a processor of ARM."""
+        the table: one that stands there already (an address in the code itself would be too far for a processor of
+        ARM), or one that it makes."""
         function: Callable[..., bool] = self._as_function(table, owner)
         return function
 
@@ -150,7 +151,7 @@ def _add_function(module: Any, entry: Any, arrays: int) -> None:
 
 def _add_question(module: Any, entry: Any, _: int) -> None:
     """What Python calls: `PyObject *function(PyObject *table, PyObject *const *given, Py_ssize_t count)`. The kernel is
-    given the objects and the table, and holds the GIL."""
+    given the objects and the table, and holds the GIL. No answer is an error that Python has been told of."""
     from llvmlite import ir
 
     word, thing = ir.IntType(64), ir.IntType(8).as_pointer()
@@ -162,9 +163,13 @@ def _add_question(module: Any, entry: Any, _: int) -> None:
     for i, value in enumerate((count, count, word(0), word(0), b.ptrtoint(given, word), table)):
         b.store(value, b.gep(block, [word(i)]))
     b.call(entry, [block])
-    answer = b.inttoptr(b.load(b.inttoptr(table, word.as_pointer())), thing)
-    b.call(ir.Function(module, ir.FunctionType(ir.VoidType(), [thing]), _KEEP), [answer])
-    b.ret(answer)
+    words = b.inttoptr(table, word.as_pointer())
+    answer, *known = (b.load(b.gep(words, [word(i)])) for i in (ANSWER, YES, NO))
+    keep = ir.Function(module, ir.FunctionType(ir.VoidType(), [thing]), _KEEP)
+    is_known = b.or_(*(b.icmp_unsigned("==", answer, one) for one in known))
+    with b.if_then(b.and_(is_known, b.icmp_unsigned("!=", answer, word(0)))):
+        b.call(keep, [b.inttoptr(answer, thing)])
+    b.ret(b.inttoptr(answer, thing))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from aclnn.base.geometry import Array
 from aclnn.base.run_once import look_before_fork, once
-from aclnn.kernels.native import pool, recorded_launches
+from aclnn.kernels.native import pool, recorded_launches, tensor_calls
 from aclnn.kernels.native.abi import FIRST_ARGUMENT, HOW_MANY, WHO
 from aclnn.kernels.native.entry import Entry
 from aclnn.kernels.native.memory import address, aligned
@@ -162,6 +162,11 @@ class LaunchedRun:
     def __call__(self, workspace: Array | None, *tensors: Array | None) -> None:
         self._point(self._work, workspace, tensors)
         self._work.run()
+
+    def on_tensors(self, *what: Any) -> Callable[..., Any] | None:
+        """The same as one call of torch tensors that makes its result: see tensor_calls.py."""
+        work = self._make()
+        return tensor_calls.on_tensors(work.entry, work.address, work, *what) if self.function is not None else None
 
     def bound(self, workspace: Array | None, *tensors: Array | None) -> Callable[[], None]:
         """The same on these tensors, which it keeps alive, for good: no address is looked up again."""

@@ -27,6 +27,16 @@ def call_entry(context: Any, function: Any, block: Any) -> Any:
 
 
 @intrinsic
+def call_function(context: Any, function: Any, one: Any, other: Any) -> Any:
+    """function(one, other), both words, of which it may take fewer: a word."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        return b.call(b.inttoptr(args[0], ir.FunctionType(_WORD, [_WORD, _WORD]).as_pointer()), args[1:])
+
+    return types.int64(*[types.int64] * 3), code
+
+
+@intrinsic
 def call_parallel(context: Any, function: Any, entry: Any, block: Any, threads: Any) -> Any:
     """GOMP_parallel(entry, block, threads, 0)"""
 
