@@ -46,8 +46,8 @@ def cases(draw: st.DrawFn) -> Case:
         padding = tuple(draw(st.integers(0, 4)) for _ in range(4))
     same: dict[str, Any] = {
         "batch": draw(st.integers(1, 3)),
-        "in_channels": groups * draw(st.integers(1, 4)),
-        "out_channels": groups * draw(st.integers(1, 4)),
+        "in_channels": groups * draw(st.sampled_from([1, 1, 2, 3, 4, 6, 17])),
+        "out_channels": groups * draw(st.sampled_from([1, 1, 2, 3, 4, 6, 17])),
         "size": each(st.integers(1, {1: 300, 2: 40, 3: 12}[axes])),
         "kernel": kernel,
         "stride": stride,
@@ -149,12 +149,16 @@ def test_the_same_bits_for_any_number_of_threads(direction: str, dtype: DType) -
         {"size": (6_000,), "kernel": 31, "padding": 15},
         {"size": (30, 30), "kernel": 11, "padding": 5, "batch": 1},
         {"size": (3, 3), "batch": 4},
+        {"size": (20, 20), "in_channels": 64, "out_channels": 1, "groups": 1},
+        {"size": (20, 20), "in_channels": 1, "out_channels": 64, "groups": 1},
+        {"size": (20, 20), "in_channels": 6, "out_channels": 6, "groups": 1},
     ],
     ids=str,
 )
 @pytest.mark.parametrize("values", [(1.1, 0.7, 1.0), (0.1, 0.3, 1.9), (1 / 3, 1.7, 0.77)], ids=str)
 def test_equal_terms_are_within_the_bound(direction: str, shape: dict[str, Any], values: tuple[float, ...]) -> None:
     case = depthwise(direction, **{"in_channels": 2, "out_channels": 2, "groups": 2, **shape})
+    assert is_direct(case)
     filled = fill(case)
     for name, value in zip(("input", "gradOutput", "weight"), values, strict=True):
         if name in filled:
@@ -189,6 +193,15 @@ def refusals(case: Case) -> dict[str, str]:
 
 def test_who_is_refused_and_why() -> None:
     assert "pairs of channels" in refusals(convolution_case(in_channels=32, out_channels=32, size=20))["direct"]
+    for few, many, kernel, serves in (
+        (4, 4, 11, "direct"),
+        (6, 6, 3, "direct"),
+        (6, 6, 7, "tiles"),
+        (1, 64, 3, "direct"),
+    ):
+        for channels in ((few, many), (many, few)):
+            case = convolution_case(in_channels=channels[0], out_channels=channels[1], kernel=kernel, size=20)
+            assert executor(case, fill(case), "auto").kernel == serves
     small = depthwise("forwards", in_channels=384, out_channels=384, groups=384, size=14)
     assert executor(small, fill(small), "auto").kernel == "direct"
     rounded = depthwise("backwards", cube_math_type=USE_FP16, size=(80, 80))

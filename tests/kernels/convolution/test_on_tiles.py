@@ -120,7 +120,7 @@ def test_positions_joined_to_blocks(
     attributes: dict[str, Any], value: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With NaN and Inf where a tap is that a neighbour in the block does not meet."""
-    monkeypatch.setattr(direct, "MOST_PAIRS", 0)
+    monkeypatch.setattr(direct, "matmuls_are_ahead", lambda *given: True)
     monkeypatch.setattr(tiles, "_cost", lambda overs, channels: -max(over.block for over in overs))  # they always pay
     backward = convolution_backward_case(batch=2, device=CPU, **attributes)
     forward = convolution_case(batch=2, device=CPU, **attributes)
@@ -289,7 +289,7 @@ def test_nothing_is_read_behind_a_tensor(size: tuple[int, ...], kernel: int, pad
 def test_long_rows_are_planned_in_little_memory(
     channels: int, length: int, kernel: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(direct, "MOST_PAIRS", 0)
+    monkeypatch.setattr(direct, "matmuls_are_ahead", lambda *given: True)
     aclnn.cache_clear()
     x = np.broadcast_to(np.float32(1), (1, channels, length))
     w = np.ones((channels, channels, kernel), np.float32)

@@ -26,7 +26,8 @@ from aclnn.kernels.shared import sums
 
 PER_THREAD = 65536  # multiplications that pay for waking a thread
 MOST_SCRATCH = 64 * ROW  # elements of a slot
-MOST_PAIRS = 16  # of a source and a target channel in a group: with more, matmuls are ahead
+FEW_PAIRS = 16  # of a source and a target channel in a group: with more, matmuls may be ahead
+MOST_COST = 800  # of more pairs: below it these kernels are mostly ahead, by up to 7 times
 
 
 class RefusedError(Exception):
@@ -133,13 +134,21 @@ def _check(call: Call, pictures: list[str], others: list[str]) -> None:
         raise RefusedError("it takes float32, float16 and bfloat16")
     if any(s.is_empty for s in specs):
         raise RefusedError("a tensor is empty")
-    pairs = call["weight"].shape[0] // call["groups"] * call["weight"].shape[1]
-    if pairs > MOST_PAIRS:
-        raise RefusedError(f"a group has {pairs} pairs of channels, more than {MOST_PAIRS}")
+    weight, groups = call["weight"].shape, call["groups"]
+    if matmuls_are_ahead(weight[0] // groups, weight[1], math.prod(weight[2:])):
+        pairs = weight[0] // groups * weight[1]
+        raise RefusedError(f"with {pairs} pairs of channels in a group matmuls are ahead")
     for name in pictures:
         step = call[name].strides[-1]
         if call[name].shape[-1] > 1 and step not in (0, 1):
             raise RefusedError(f"the columns of {name} lie {step} elements apart")
+
+
+def matmuls_are_ahead(channels: int, others: int, taps: int) -> bool:
+    """Of so many channels on either side of a group: a matmul gains with every tap, since boxes are staged but once,
+    and with the channels of the smaller side, which fill vectors or share what is read."""
+    pairs = channels * others
+    return pairs > FEW_PAIRS and pairs * min(channels, others) * (taps + 2) > 3 * MOST_COST
 
 
 def prepared(asked: AskedConvolution, threads: int) -> Prepared | Refusal:
