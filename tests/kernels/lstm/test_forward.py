@@ -11,12 +11,12 @@ import aclnn
 from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.contract.cases import Case, fill
-from aclnn.kernels.lstm import fast
+from aclnn.kernels.lstm import fast, program
 from aclnn.kernels.lstm_cell import fast as lstm_cell_fast
 from aclnn.kernels.matmul import matrix
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_case
 from aclnn.ops.lstm_forward import lstm_case
-from tests.harness import assert_sound, bits, call, turned
+from tests.harness import assert_sound, bits, call, moved, turned
 from tests.ops.test_lstm_forward import arrays, cases, taking_part
 
 pytest.importorskip("numba")
@@ -192,3 +192,24 @@ def test_who_serves_what() -> None:
     x = np.zeros((16, 4, 8), np.float32)
     assert aclnn.lstm.plan(x, weights(64), **attributes).kernel == "tiles"
     assert aclnn.lstm.plan(x, weights(2), **attributes).kernel == "tiles"
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16], ids=str)
+@pytest.mark.parametrize("hidden", [64, 72, 128])
+@pytest.mark.parametrize("shift", [0, 1])
+def test_lists_past_the_caches_have_the_same_bits(
+    hidden: int, dtype: DType, shift: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Units that fill lines or do not, and memory that begins a line or does not."""
+    found = []
+    for far in (program.FAR, 0):
+        monkeypatch.setattr(program, "FAR", far)
+        aclnn.cache_clear()
+        case = lstm_case(3, 20, 24, hidden, dtype=dtype, device=CPU)
+        filled = fill(case, 3)
+        for name in fast.LISTS:
+            filled[name] = [moved(one.view, shift) for one in filled[name]]
+        call(case, filled, engine="fast")
+        found.append(bits(case, filled))
+    assert found[0] == found[1]
+    aclnn.cache_clear()

@@ -38,6 +38,7 @@ from aclnn.kernels.shared.launch import Launch, Room, shares
 from aclnn.kernels.shared.workspace import in_lines
 
 STAGED_ELEMENTS = 56 * 1024  # of a box: half of a second cache of 512 KB, beside what is packed
+APART = 64 * 1024  # elements between lots of large boxes: processors fetch ahead what the next lot writes (2 %, AVX2)
 MOST_POSITIONS = 4096  # of a box
 BOXES_PER_THREAD = 4  # at least, so that threads end together
 KEPT_ELEMENTS = 96 * 1024  # of tiles that are packed at a time, and of sums that are not whole yet
@@ -242,7 +243,7 @@ class DataPlan:
         splits = min(panels_of(columns_made), -(-threads // items))
         lots = min(threads, items * splits)
         kept = self._kept(order, laid, -(-panels_of(columns_made) // splits), math.prod(box))
-        per_lot = laid.room + 3 * places + kept.elements
+        per_lot = laid.room + 3 * places + kept.elements + (APART if laid.room >= APART // 4 else 0)
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
         put, joins = self._room.numbers.put, over.block > 1

@@ -27,6 +27,7 @@ from aclnn.kernels.lstm.program import (
     Sizes,
     Spot,
     TimeLoop,
+    how_kept,
     scratch,
 )
 from aclnn.kernels.matmul import matrix
@@ -391,7 +392,7 @@ class ForwardPlan(LstmPlan):
         states = [Moving(state, size, clock) for clock in (abi.EVEN, abi.ODD)]
         per_step, a_pitch = (0, 0) if self.at_once else (4 * size, 4 * sizes.hidden)
         moving = [states[0], Moving(a, per_step, abi.NTH), *(Moving(one.spot, one.per_step) for one in given), *states]
-        others = scratch(self.cell), scratch(self.bias), sizes.hidden, a_pitch, call["train"]
+        others = scratch(self.cell), scratch(self.bias), sizes.hidden, a_pitch, how_kept(call, LISTS)
         loop.move(moving, [one.per_sequence for one in given], *others)
         loop.take_input(x, 4 * sizes.batch * sizes.width(layer))
         if ahead is not None:

@@ -10,8 +10,10 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from aclnn.base.dtype import FLOAT32
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec, dense
+from aclnn.contract.call import Call
 from aclnn.kernels.matmul import matrix
 from aclnn.kernels.native import abi, jit
 from aclnn.kernels.native.entry import Entry
@@ -22,6 +24,7 @@ from aclnn.kernels.shared.launch import Launch
 from aclnn.kernels.shared.workspace import Arena
 
 WORKSPACE, ALONE = -1, -1
+FAR = 2**23  # elements of lists that no cache would hold until they are read again
 KERNELS = ("lstm.steps", "IIIii"), ("lstm.time_loop", "I")  # of a time loop
 _OF_GATES = abi.GATES_WORDS - abi.FIRST_ARGUMENT  # arguments, at most
 
@@ -77,6 +80,15 @@ class Sizes(NamedTuple):
     def width(self, layer: int) -> int:
         """The features that a layer sees."""
         return self.directions * self.hidden if layer else self.features
+
+
+def how_kept(call: Call, lists: Sequence[str]) -> int:
+    """Whether the gates keep what the backward operator asks for, and whether past the caches."""
+    if not call["train"]:
+        return 0
+    specs = [spec for name in lists for spec in call[name]]
+    is_far = sum(spec.size for spec in specs) >= FAR and all(spec.dtype is FLOAT32 for spec in specs)
+    return abi.KEEPS_FAR if is_far else abi.KEEPS
 
 
 class LstmProgram:

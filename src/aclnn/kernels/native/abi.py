@@ -92,6 +92,7 @@ MATMUL_A, MATMUL_ROWS = 0, 6
 # the next; then comes what moves.
 ACTIVE, KNOWN, MOVING = 7, 8, 9
 GATES_WORDS = 36  # of a block, at most
+KEEPS, KEEPS_FAR = 1, 2  # lists for the backward operator, which no cache would hold if they are far
 
 NO_TAP = -(1 << 62)  # the place of a tap that is not there, and NO_PLACE above it with that of any channel added
 NO_PLACE = -(1 << 61)
