@@ -118,6 +118,20 @@ def test_what_is_no_tensor_is_an_error(other: Any) -> None:
         elu_of((SIZE,))(other)
 
 
+@pytest.mark.parametrize("broken", range(3))
+def test_methods_that_fail_are_an_error(broken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(thing: Any) -> Any:
+        raise MemoryError("none left")
+
+    methods = list(tensor_calls._methods_of(torch.Tensor))
+    methods[broken] = fail
+    monkeypatch.setattr(tensor_calls, "_methods_of", lambda kind: methods)
+    elu, x = elu_of((SIZE,)), torch.zeros(SIZE)
+    for _ in range(3):
+        with pytest.raises(MemoryError, match="none left"):
+            elu(x)
+
+
 def test_without_the_interface_there_is_no_function() -> None:
     class OfAnotherName:
         __dlpack_c_exchange_api__ = np._core._multiarray_umath._ARRAY_API  # a capsule, of another name

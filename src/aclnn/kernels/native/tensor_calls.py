@@ -51,7 +51,7 @@ def on_tensors(
         callers = python.PyObject_CallOneArg, python.PyLong_AsSsize_t, python.Py_DecRef
     except (jit.NoNativeCodeError, OSError, TypeError, AttributeError):
         return None
-    methods = kind.untyped_storage, *_methods_of(kind)
+    methods = _methods_of(kind)
     itemsize, rank = result.dtype.itemsize, len(result.shape)
     numbers = [
         *(0, 0, id(None), exchange.look_at, exchange.make_tensor, *map(_address, functions)),
@@ -63,10 +63,10 @@ def on_tensors(
     return asking.about_objects(np.array(numbers, np.int64), (owner, methods))
 
 
-def _methods_of(kind: Any) -> tuple[Any, Any]:
-    """Those of a storage that say where it begins and how many bytes it has."""
+def _methods_of(kind: Any) -> tuple[Any, Any, Any]:
+    """The storage of a tensor; where a storage begins, and how many bytes it has."""
     storage: Any = type(kind().untyped_storage())
-    return storage.data_ptr, storage.nbytes
+    return kind.untyped_storage, storage.data_ptr, storage.nbytes
 
 
 def _kind(dtype: DType, rank: int) -> int:

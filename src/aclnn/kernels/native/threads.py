@@ -165,8 +165,10 @@ class LaunchedRun:
 
     def on_tensors(self, *what: Any) -> Callable[..., Any] | None:
         """The same as one call of torch tensors that makes its result: see tensor_calls.py."""
+        if self.function is None:
+            return None
         work = self._make()
-        return tensor_calls.on_tensors(work.entry, work.address, work, *what) if self.function is not None else None
+        return tensor_calls.on_tensors(work.entry, work.address, work, *what)
 
     def bound(self, workspace: Array | None, *tensors: Array | None) -> Callable[[], None]:
         """The same on these tensors, which it keeps alive, for good: no address is looked up again."""

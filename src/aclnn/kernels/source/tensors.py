@@ -39,6 +39,7 @@ _PLACE, _KIND, _SHAPE, _STRIDES, _BEYOND, _TENSOR_WORDS = 0, 2, 3, 4, 5, 6
 # DLManagedTensorVersioned, by word: the version, whatever its owner wants, what deletes it, flags, and a DLTensor.
 _VERSION, _OWNER, _DELETER, _FLAGS, _TENSOR = 0, 1, 2, 3, 4
 _MANAGED_WORDS = _TENSOR + _TENSOR_WORDS
+_FAILED = -1
 _STATUS = 0xFFFFFFFF  # of a word that a function gives back whose result is an int
 
 
@@ -53,8 +54,11 @@ def compute(lo: int, hi: int, objects: Any, table: Any) -> None:
         if call_function(table[LOOK_AT], objects[i], address_of(seen)) & _STATUS != 0:
             table[ANSWER] = 0  # PyTorch has told Python why
             return
-        place = seen[_PLACE] + seen[_BEYOND]
-        if seen[_PLACE] == 0 or place % table[ITEM_SIZE] != 0 or place + table[REACHES + i] > end_of(table, objects[i]):
+        place, end = seen[_PLACE] + seen[_BEYOND], end_of(table, objects[i])
+        if end == _FAILED:
+            table[ANSWER] = 0
+            return
+        if seen[_PLACE] == 0 or place % table[ITEM_SIZE] != 0 or place + table[REACHES + i] > end:
             return
         block[FIRST_ARGUMENT + i] = place
     result = new_result(table)
@@ -89,17 +93,23 @@ def new_result(table: Any) -> int:
 
 @inner
 def end_of(table: Any, tensor: int) -> int:
-    """Where the memory of a tensor's storage ends, which may have been made smaller since it was made."""
+    """Where the memory of a tensor's storage ends, which may have been made smaller since it was made; _FAILED if
+    Python has been told why nobody knows."""
     storage = call_function(table[CALL_METHOD], table[STORAGE], tensor)
-    end: int = number(table, table[STORAGE_BEGIN], storage) + number(table, table[STORAGE_SIZE], storage)
+    if storage == 0:
+        return _FAILED
+    begin = number(table, table[STORAGE_BEGIN], storage)
+    size = number(table, table[STORAGE_SIZE], storage) if begin != _FAILED else _FAILED
     call_function(table[LET_GO], storage, 0)
-    return end
+    return begin + size if size != _FAILED else _FAILED
 
 
 @inner
 def number(table: Any, method: int, thing: int) -> int:
-    """What a method of a storage says."""
+    """What a method of a storage says; _FAILED if it says nothing."""
     said = call_function(table[CALL_METHOD], method, thing)
+    if said == 0:
+        return _FAILED
     value: int = call_function(table[READ_NUMBER], said, 0)
     call_function(table[LET_GO], said, 0)
     return value
