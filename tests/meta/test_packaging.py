@@ -114,7 +114,8 @@ def test_the_recipe_of_examples_ci_from_nothing(archives: tuple[Path, Path], tmp
 @pytest.mark.long
 def test_the_extra_fast_works_alone(archives: tuple[Path, Path], tmp_path: Path) -> None:
     programs = environment(sys.executable, tmp_path / "venv", f"{archives[1]}[fast]")
-    (tmp_path / "cases.csv").write_text("op,sizes\nelu_backward,shape=512x512\nconvolution_backward,size=16\n")
+    convolution = "convolution_backward,size=16 in_channels=32 out_channels=32"
+    (tmp_path / "cases.csv").write_text(f"op,sizes\nelu_backward,shape=512x512\n{convolution}\n")
     printed = run(programs / "aclnn", "run", "cases.csv", "--check", "--engine", "fast", cwd=tmp_path)
     assert "numba" in printed
     assert "tiles" in printed or "onednn" in printed  # without or with AVX-512

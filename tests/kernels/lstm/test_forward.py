@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import aclnn
 from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from aclnn.contract.cases import Case, fill
+from aclnn.contract.cases import Case, fill, views
+from aclnn.golden.judge.sound import judge
 from aclnn.kernels.lstm import fast, program
 from aclnn.kernels.lstm_cell import fast as lstm_cell_fast
 from aclnn.kernels.matmul import matrix
@@ -213,3 +214,17 @@ def test_lists_past_the_caches_have_the_same_bits(
         found.append(bits(case, filled))
     assert found[0] == found[1]
     aclnn.cache_clear()
+
+
+@pytest.mark.parametrize("value", [1.1, 0.7, 1 / 3, 0.1])
+@pytest.mark.parametrize("hidden", [100, 500, 1024])
+def test_equal_terms_of_input_and_state_are_within_the_bound(hidden: int, value: float) -> None:
+    case = lstm_case(1, 140, hidden, hidden, device=CPU)
+    filled = fill(case, 3)
+    for tensor in (filled["input"], *filled["hx"]):
+        tensor.view[...] = value
+    for weight in filled["params"]:
+        weight.view[...] = np.float32(0.3 / hidden)
+    call(case, filled, engine="fast")
+    for output in judge(case.op, case.call, views(filled, case.op)):
+        assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from aclnn.base.tensor import TensorSpec
-from aclnn.kernels.matmul.tiles import chain, columns, packed_columns, panels_of, put_of
+from aclnn.kernels.matmul.tiles import chain, columns, even_chain, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import BLOCK_ROWS, DEPTH, ROWS
 from aclnn.kernels.native.threads import worth
@@ -77,7 +77,8 @@ def step(a: TensorSpec, b: Packed, room: Room, may_part: bool, x_by: Packed | No
     rows_of = np.minimum(np.arange(batch + ROWS), batch - 1)
     put, longest = room.numbers.put, max(b.depth, x_depth)
     bases = put(a.strides[0] * rows_of), put(range(longest)), put(x_depth * rows_of) if x_by is not None else 0
-    sizes = batch, b.depth, x_depth, b.units, b.kinds, chain(b.depth), within, per_lot, together
+    length = even_chain(b.depth + x_depth, DEPTH) if x_by is not None else chain(b.depth)
+    sizes = batch, b.depth, x_depth, b.units, b.kinds, length, within, per_lot, together
     return StepLaunch(
         Launch("matrix.step", "FiiFFFFIIIiiiiiiiiiiI", within, operands, (*bases, *sizes, 0, 0), within), apart
     )
