@@ -18,7 +18,7 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.kernels.native import isa
 from aclnn.kernels.native.abi import ANSWER, FIRST_ARGUMENT, MOST_THREADS, NO, YES
-from aclnn.kernels.native.memory import DATA, LAYOUT_IS_KNOWN
+from aclnn.kernels.native.memory import DATA, LAYOUT_IS_KNOWN, function_address
 
 ENTRY, FUNCTION = "aclnn_entry", "aclnn_function"
 _UNLOCK, _LOCK, _KEEP = "aclnn_unlock", "aclnn_lock", "aclnn_keep"
@@ -79,7 +79,7 @@ def symbols() -> dict[str, int]:
     """What the code calls, by its name there: the functions that drop the GIL, take it, and count a reference."""
     python = ctypes.pythonapi
     functions = {_UNLOCK: python.PyEval_SaveThread, _LOCK: python.PyEval_RestoreThread, _KEEP: python.Py_IncRef}
-    return {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in functions.items()}
+    return {name: function_address(function) for name, function in functions.items()}
 
 
 def entry_code(target: str, types: str, arrays: int) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from aclnn.base.run_once import once
+from aclnn.kernels.native.memory import function_address
 
 _LEAST_NORMAL, _HALF = 2.0**-1022, 0.5
 _ONE, _LITTLE, _MORE = 1.0, 2.0**-53, 1.5 * 2.0**-53  # to nearest, the first is too little to be added to 1
@@ -29,7 +30,7 @@ class _Environment:
     def __init__(self, library: ctypes.CDLL):
         self.get, self.set = library.fegetenv, library.fesetenv
         self.get.argtypes = self.set.argtypes = [ctypes.c_void_p]
-        self.set_address = ctypes.cast(self.set, ctypes.c_void_p).value or 0
+        self.set_address = function_address(self.set)
         self.default = ctypes.c_void_p(-1).value or 0  # FE_DFL_ENV of glibc and musl
         if hasattr(library, "_FE_DFL_ENV"):  # of macOS
             self.default = ctypes.addressof(ctypes.c_char.in_dll(library, "_FE_DFL_ENV"))

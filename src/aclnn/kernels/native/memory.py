@@ -47,6 +47,11 @@ def addresses(arrays: Iterable[Array]) -> tuple[int, ...]:
     return (*found,)
 
 
+def function_address(function: object) -> int:
+    """Where a function of a library that ctypes has loaded begins."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+
+
 LINE = 64  # bytes of a cache line, and of the widest vectors: what buffers of ours are aligned to
 
 

@@ -16,6 +16,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.entry import Entry
+from aclnn.kernels.native.memory import function_address
 
 _CAPSULE = b"dlpack_exchange_api"
 _MAJOR = 1  # version of DLPack: the layout of what is exchanged
@@ -54,8 +55,8 @@ def on_tensors(
     methods = _methods_of(kind)
     itemsize, rank = result.dtype.itemsize, len(result.shape)
     numbers = [
-        *(0, 0, id(None), exchange.look_at, exchange.make_tensor, *map(_address, functions)),
-        *(entry.address, block, *map(_address, callers), *map(id, methods)),
+        *(0, 0, id(None), exchange.look_at, exchange.make_tensor, *map(function_address, functions)),
+        *(entry.address, block, *map(function_address, callers), *map(id, methods)),
         *(len(tensors), itemsize, result.size * itemsize, _kind(result.dtype, rank), rank),
         *((spec.extent()[1] + 1) * itemsize for spec in tensors),
         *(*result.shape, *result.strides),
@@ -86,7 +87,3 @@ def _exchange(kind: type) -> _Exchange | None:
     except (ValueError, TypeError):
         return None
     return found if found.major == _MAJOR else None
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0

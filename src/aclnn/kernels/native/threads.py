@@ -22,7 +22,7 @@ from aclnn.base.run_once import look_before_fork, once
 from aclnn.kernels.native import pool, recorded_launches, tensor_calls
 from aclnn.kernels.native.abi import FIRST_ARGUMENT, HOW_MANY, WHO
 from aclnn.kernels.native.entry import Entry
-from aclnn.kernels.native.memory import address, aligned
+from aclnn.kernels.native.memory import address, aligned, function_address
 
 _NAME = "libgomp.so.1"
 _process = os.getpid()
@@ -37,9 +37,9 @@ class Runtime:
         self.parallel = library.GOMP_parallel  # (function, argument, threads, flags): what `#pragma omp parallel` calls
         self.parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
         self.parallel.restype = None
-        self.who = _address_of(library.omp_get_thread_num)
-        self.how_many = _address_of(library.omp_get_num_threads)
-        self.parallel_address = _address_of(library.GOMP_parallel)
+        self.who = function_address(library.omp_get_thread_num)
+        self.how_many = function_address(library.omp_get_num_threads)
+        self.parallel_address = function_address(library.GOMP_parallel)
 
 
 class Limits(NamedTuple):
@@ -70,10 +70,6 @@ class Limits(NamedTuple):
             yield
         finally:
             self.set(before)
-
-
-def _address_of(function: object) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
 @once
