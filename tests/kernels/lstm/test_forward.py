@@ -143,9 +143,10 @@ def test_cells_have_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.M
 def test_the_same_bits_on_any_number_of_threads(ahead: int, dtype: DType, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many steps' inputs are multiplied at a time, too, unless it is one: then that is part of its own sum."""
     monkeypatch.setattr(matrix, "PER_THREAD", 1)
+    monkeypatch.setattr(program, "NEAR", 0)
     case, found = lstm_case(7, 6, 8, 140, layers=2, bidirectional=True, dtype=dtype, device=CPU), set()
     for threads, rows in [(1, 1 if ahead == 1 else 256), (1, ahead), (2, ahead), (3, ahead), (7, ahead)]:
-        monkeypatch.setattr(fast, "ROWS_AHEAD", rows)
+        monkeypatch.setattr(program, "ROWS_AHEAD", rows)
         aclnn.cache_clear()
         with aclnn.threads(threads):
             filled = fill(case, 3)
@@ -155,13 +156,23 @@ def test_the_same_bits_on_any_number_of_threads(ahead: int, dtype: DType, monkey
     assert len(found) == 1
 
 
+@pytest.mark.parametrize(
+    ("batch", "hidden", "ahead"),
+    [(1, 32, 50), (3, 256, 50), (4, 256, 1), (64, 256, 1), (64, 512, 4), (129, 512, 1), (300, 1024, 1)],
+)
+def test_how_many_steps_are_multiplied_ahead(batch: int, hidden: int, ahead: int) -> None:
+    """None where the weights stay near and serve several sequences, nor where there are enough of these in a step."""
+    assert program.Sizes(50, batch, hidden, hidden, 1, 1).ahead() == ahead
+    assert program.Sizes(50, batch, 1, hidden, 2, 1).ahead() == ahead, "the widest layer counts"
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("lengths", [None, (9, 9, 7, 4, 4, 1), (9, 2, 2, 2, 2, 2)])
 def test_an_input_that_is_part_of_its_steps_own_sum(
     lengths: tuple[int, ...] | None, dtype: DType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For many sequences and for one, which is all that is left of them in some steps."""
-    monkeypatch.setattr(fast, "ROWS_AHEAD", 1)
+    monkeypatch.setattr(program, "ROWS_AHEAD", 1)
     aclnn.cache_clear()
     for hidden, features in ((40, 270), (140, 3)):
         case = lstm_case(9, 6, features, hidden, 2, True, lengths=lengths, dtype=dtype, device=CPU)

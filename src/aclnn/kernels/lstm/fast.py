@@ -39,7 +39,6 @@ from aclnn.kernels.shared.launch import Launch, Numbers, Room
 from aclnn.kernels.shared.workspace import Arena, spread
 
 MOST_SEQUENCES = 2**22  # a plan lists where each begins
-ROWS_AHEAD = 256  # of the input that are multiplied before steps take them: what is made is still near then
 PER_THREAD = 32768  # elements of a copy that pay for waking a thread
 SAVED = ("i", "f", "g", "o", "tanhc", "c")  # in the order of the gates' arguments
 LISTS = ("iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")  # likewise
@@ -219,8 +218,7 @@ class BackwardPlan(LstmPlan):
         ]
         self.pitch = spread(4 * sizes.hidden)  # often a power of two: rows are laid a line more apart
         self.grad, self.h_prev = self.floats(sizes.rows, self.pitch), self.floats(sizes.rows, sizes.hidden)
-        widest = max(sizes.width(layer) for layer in range(sizes.layers))
-        self.x = self.floats(sizes.rows, widest, any(self.gathers))
+        self.x = self.floats(sizes.rows, sizes.widest, any(self.gathers))
         self.dx = self.floats(sizes.rows, sizes.features, self.scatters)
         self._plan_matmuls()
 
@@ -331,7 +329,7 @@ class ForwardPlan(LstmPlan):
         letter = self.letter
         self.gates = [jit.load("lstm_gates.forward", f"FiiiiiiiiF{out}{letter * 7}FFIFFiii") for out in ("F", letter)]
         self.gathers = not self.is_matrix(call["input"], call["batchFirst"])
-        self.ahead = min(sizes.steps, max(1, ROWS_AHEAD // sizes.batch))
+        self.ahead = sizes.ahead()
         self.at_once = self.ahead == 1  # the input of a step is multiplied with its state: nothing is added to the sums
         rows = 1 if self.at_once else self.ahead * sizes.batch
         self.a, self.bias = self.floats(rows, 4 * sizes.hidden), self.floats(1, 4 * sizes.hidden)

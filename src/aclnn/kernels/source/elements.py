@@ -146,21 +146,19 @@ def tile_of(context: Any, like: Any) -> Any:
 
 
 @intrinsic
-def stream(context: Any, out: Any, index: Any, tile: Any, place: Any) -> Any:
-    """Sends one cache line from a tile past the caches to out[index], which must begin a line."""
+def stream(context: Any, out: Any, index: Any, source: Any, place: Any) -> Any:
+    """Sends near elements, rounded to what they become, past the caches to a line that out[index] begins."""
 
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        element = _ELEMENT[out.dtype]
-        line = ir.VectorType(
-            element, LINE // (element.width // 8 if isinstance(element, ir.IntType) else 4)
-        ).as_pointer()
-        to, at, source, place = args
-        loaded = b.load(b.bitcast(b.gep(source, [place]), line), align=LINE)
-        stored = b.store(loaded, b.bitcast(b.gep(to, [at]), line), align=LINE)
+        to, at, near, place = args
+        lanes = LINE // (2 if out.dtype != types.float32 else 4)
+        loaded = b.load(b.bitcast(b.gep(near, [place]), _kind(_ELEMENT[source.dtype], lanes).as_pointer()), align=2)
+        line = loaded if out == source else narrowed(b, widened(b, loaded, source.dtype, lanes), out.dtype, lanes)
+        stored = b.store(line, b.bitcast(b.gep(to, [at]), line.type.as_pointer()), align=LINE)
         stored.set_metadata("nontemporal", b.module.add_metadata([_WORD(1)]))
         return ctx.get_dummy_value()
 
-    return types.void(out, types.int64, out, types.int64), code
+    return types.void(out, types.int64, source, types.int64), code
 
 
 @intrinsic

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.kernels.native.abi import KEEPS_FAR
+from aclnn.kernels.native.abi import KEEPS_FAR, KINDS
 from aclnn.kernels.source.arithmetic import fma, lie_apart, sigmoid, tanh, use_widest_vectors
 from aclnn.kernels.source.calls import address_of
-from aclnn.kernels.source.elements import finish_streams, read, stream, tile_of, write
+from aclnn.kernels.source.elements import finish_streams, floats, read, stream, write
 from aclnn.kernels.source.helpers import inlined
 from aclnn.kernels.source.indirect import COLUMNS
 from aclnn.kernels.source.panels import width_of
@@ -20,7 +20,7 @@ from aclnn.kernels.source.vectors import LINE
 
 ONE, ZERO = np.float32(1), np.float32(0)
 KEPT = 7  # lists
-IN_TILE = (0, COLUMNS, 2 * COLUMNS, 3 * COLUMNS, 4 * COLUMNS, 5 * COLUMNS, 6 * COLUMNS)
+CANDIDATE = 2  # the gate that is no sigmoid
 
 
 def backward(
@@ -135,99 +135,83 @@ def forward(
     """
     use_widest_vectors()
     lie_apart()
-    lists, tile, are_lines = (i, g, f, o, h_kept, c_kept, tanhc), tile_of(i), unit % LINE == 0
+    lists, cells, tanhs = (i, g, f, o, h_kept, c_kept, tanhc), floats(COLUMNS), floats(COLUMNS)
+    sources, in_lines = (sums, sums, sums, sums, h, cells, tanhs), keeps == KEEPS_FAR and unit % LINE == 0
     for n in range(KEPT):
-        are_lines = are_lines and address_of(lists[n]) % (4 * LINE) == 0 and strides[1 + n] % LINE == 0
+        in_lines = in_lines and address_of(lists[n]) % (4 * LINE) == 0 and strides[1 + n] % LINE == 0
     for b in range(first, last):
         for channel in range(0, units, COLUMNS):
             width, k = width_of(units - channel), unit + channel
-            count, apart = min(width, units - channel), together * width
-            made, at_a = 4 * channel * together + (b - first) * width, b * a_pitch + k
-            row, to = b * hidden + k, b * strides[0] + k
-            at = (
-                *(b * strides[1] + k, b * strides[2] + k, b * strides[3] + k, b * strides[4] + k),
-                *(b * strides[5] + k, b * strides[6] + k, b * strides[7] + k),
+            count, apart, made = (
+                min(width, units - channel),
+                together * width,
+                4 * channel * together + (b - first) * width,
             )
-            if not summed:
-                _clear(out, to, count)
-                for j in range(count):
-                    write(h, row + j, read(h_before, row + j))
-                if keeps:
-                    for n in range(KEPT):
-                        _clear(lists[n], at[n], count)
-            elif keeps == KEEPS_FAR and are_lines and count == COLUMNS:
-                near = (tile, tile, tile, tile, tile, tile, tile)
-                _keep(sums, made, apart, a, at_a, bias, k, c, row, hidden, COLUMNS, near, IN_TILE, h, out, to)
-                for n in range(KEPT):
-                    for m in range(0, COLUMNS, LINE):
-                        stream(lists[n], at[n] + m, tile, IN_TILE[n] + m)
-            elif keeps:
-                _keep(sums, made, apart, a, at_a, bias, k, c, row, hidden, count, lists, at, h, out, to)
+            row, to = b * hidden + k, b * strides[0] + k
+            if summed:
+                _open(sums, made, apart, a, b * a_pitch + k, bias, k, hidden, count)
+                _renew(sums, made, apart, c, row, cells, tanhs, h, out, to, count)
             else:
-                for j in range(count):
-                    _, _, _, of_o, c_new = _states(sums, made, apart, a, at_a, bias, k, c, row, hidden, j)
-                    write(c, row + j, c_new)
-                    write(sums, made + 3 * apart + j, of_o)
-                for j in range(count):
-                    h_new = read(sums, made + 3 * apart + j) * tanh(read(c, row + j))
-                    write(h, row + j, h_new)
-                    write(out, to + j, h_new)
-
+                _copy(h_before, row, h, row, count)
+                _clear(out, to, count)
+            places = (made, made + 2 * apart, made + apart, made + 3 * apart, row, 0, 0)
+            for n in range(KEPT if keeps else 0):
+                there = b * strides[1 + n] + k
+                if not summed:
+                    _clear(lists[n], there, count)
+                elif in_lines and count == COLUMNS:
+                    for line in range(0, COLUMNS, LINE):
+                        stream(lists[n], there + line, sources[n], places[n] + line)
+                else:
+                    _copy(sources[n], places[n], lists[n], there, count)
     if keeps == KEEPS_FAR:
         finish_streams()
 
 
 @inlined
-def _keep(
-    sums: Any,
-    made: int,
-    apart: int,
-    a: Any,
-    at_a: int,
-    bias: Any,
-    k: int,
-    c: Any,
-    row: int,
-    hidden: int,
-    count: int,
-    lists: Any,
-    at: Any,
-    h: Any,
-    out: Any,
-    to: int,
+def _open(sums: Any, made: int, apart: int, a: Any, at_a: int, bias: Any, unit: int, hidden: int, count: int) -> None:
+    """The gates of some units, where their sums were. One after the other: together they take more registers than AVX2
+    has (0.9 of the time)."""
+    for kind in range(KINDS):
+        at, beside = made + kind * apart, kind * hidden
+        if kind == CANDIDATE:
+            for j in range(count):
+                write(sums, at + j, tanh(_summed(sums, at + j, a, at_a + beside + j, bias, unit + beside + j)))
+        else:
+            for j in range(count):
+                write(sums, at + j, sigmoid(_summed(sums, at + j, a, at_a + beside + j, bias, unit + beside + j)))
+
+
+@inlined
+def _summed(sums: Any, at: int, a: Any, at_a: int, bias: Any, unit: int) -> Any:
+    return read(sums, at) + read(a, at_a) + read(bias, unit)
+
+
+@inlined
+def _renew(
+    sums: Any, made: int, apart: int, c: Any, row: int, cells: Any, tanhs: Any, h: Any, out: Any, to: int, count: int
 ) -> None:
-    """Some units of a sequence, with what the backward operator asks for."""
+    """The states that gates make of the ones before."""
     for j in range(count):
-        of_i, of_f, of_g, of_o, c_new = _states(sums, made, apart, a, at_a, bias, k, c, row, hidden, j)
-        write(lists[0], at[0] + j, of_i)
-        write(lists[1], at[1] + j, of_g)
-        write(lists[2], at[2] + j, of_f)
-        write(lists[3], at[3] + j, of_o)
-        write(lists[5], at[5] + j, c_new)
+        i, f, g = read(sums, made + j), read(sums, made + apart + j), read(sums, made + 2 * apart + j)
+        c_new = fma(f, read(c, row + j), i * g)
         write(c, row + j, c_new)
-        write(sums, made + 3 * apart + j, of_o)
+        write(cells, j, c_new)
     for j in range(count):
-        t = tanh(read(c, row + j))
+        t = tanh(read(cells, j))
         h_new = read(sums, made + 3 * apart + j) * t
-        write(lists[6], at[6] + j, t)
-        write(lists[4], at[4] + j, h_new)
+        write(tanhs, j, t)
         write(h, row + j, h_new)
         write(out, to + j, h_new)
+
+
+@inlined
+def _copy(source: Any, start: int, target: Any, to: int, count: int) -> None:
+    for j in range(count):
+        write(target, to + j, read(source, start + j))
 
 
 @inlined
 def _clear(target: Any, to: int, count: int) -> None:
     for j in range(count):
         write(target, to + j, ZERO)
-
-
-@inlined
-def _states(
-    sums: Any, made: int, apart: int, a: Any, at: int, bias: Any, unit: int, c: Any, row: int, hidden: int, j: int
-) -> Any:
-    k = unit + j
-    i = sigmoid(read(sums, made + j) + read(a, at + j) + read(bias, k))
-    f = sigmoid(read(sums, made + apart + j) + read(a, at + hidden + j) + read(bias, hidden + k))
-    g = tanh(read(sums, made + 2 * apart + j) + read(a, at + 2 * hidden + j) + read(bias, 2 * hidden + k))
-    o = sigmoid(read(sums, made + 3 * apart + j) + read(a, at + 3 * hidden + j) + read(bias, 3 * hidden + k))
-    return i, f, g, o, fma(f, read(c, row + j), i * g)
