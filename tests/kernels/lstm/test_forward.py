@@ -143,7 +143,7 @@ def test_cells_have_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.M
 def test_the_same_bits_on_any_number_of_threads(ahead: int, dtype: DType, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many steps' inputs are multiplied at a time, too, unless it is one: then that is part of its own sum."""
     monkeypatch.setattr(matrix, "PER_THREAD", 1)
-    monkeypatch.setattr(program, "NEAR", 0)
+    monkeypatch.setattr(program, "NEAR", ())
     case, found = lstm_case(7, 6, 8, 140, layers=2, bidirectional=True, dtype=dtype, device=CPU), set()
     for threads, rows in [(1, 1 if ahead == 1 else 256), (1, ahead), (2, ahead), (3, ahead), (7, ahead)]:
         monkeypatch.setattr(program, "ROWS_AHEAD", rows)
@@ -158,7 +158,18 @@ def test_the_same_bits_on_any_number_of_threads(ahead: int, dtype: DType, monkey
 
 @pytest.mark.parametrize(
     ("batch", "hidden", "ahead"),
-    [(1, 32, 50), (3, 256, 50), (4, 256, 1), (64, 256, 1), (64, 512, 4), (129, 512, 1), (300, 1024, 1)],
+    [
+        (1, 32, 50),
+        (3, 256, 50),
+        (4, 256, 1),
+        (64, 256, 1),
+        (7, 512, 36),
+        (8, 512, 1),
+        (64, 512, 1),
+        (64, 1024, 4),
+        (129, 1024, 1),
+        (300, 1024, 1),
+    ],
 )
 def test_how_many_steps_are_multiplied_ahead(batch: int, hidden: int, ahead: int) -> None:
     """None where the weights stay near and serve several sequences, nor where there are enough of these in a step."""

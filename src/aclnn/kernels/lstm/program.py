@@ -24,9 +24,9 @@ from aclnn.kernels.shared.launch import Launch
 from aclnn.kernels.shared.workspace import Arena
 
 WORKSPACE, ALONE = -1, -1
-FAR = 2**23  # elements of lists that no cache would hold until they are read again
+FAR = 2**20  # elements of lists, from which on they drive what is needed sooner out of the caches
 ROWS_AHEAD = 256  # of the input that are multiplied before steps take them: what is made is still near then
-FEW, NEAR = 4, 2**18  # sequences, and weights of the input, which lie in a near cache if they are no more
+NEAR = (4, 2**18), (8, 2**20)  # for so many sequences, so many weights of the input are near from step to step
 KERNELS = ("lstm.steps", "IIIii"), ("lstm.time_loop", "I")  # of a time loop
 _OF_GATES = abi.GATES_WORDS - abi.FIRST_ARGUMENT  # arguments, at most
 
@@ -90,7 +90,8 @@ class Sizes(NamedTuple):
     def ahead(self) -> int:
         """How many steps' input a forward multiplies together, before the steps: 1 if each multiplies its own. That
         reads these weights once per step, but makes no sums that must be kept for it (0.9 of the time)."""
-        if self.batch >= FEW and 4 * self.hidden * self.widest <= NEAR:
+        weights = 4 * self.hidden * self.widest
+        if any(self.batch >= few and weights <= most for few, most in NEAR):
             return 1
         return min(self.steps, max(1, ROWS_AHEAD // self.batch))
 
