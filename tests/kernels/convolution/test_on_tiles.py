@@ -26,6 +26,7 @@ from aclnn.kernels.convolution import direct, on_onednn, on_tiles, tiles
 from aclnn.kernels.convolution.boxes import Pass
 from aclnn.kernels.native import launch_sequence
 from aclnn.kernels.native import threads as threads_module
+from aclnn.kernels.shared.workspace import LINE_ELEMENTS
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
 from tests.harness import assert_sound, bits, call
@@ -230,6 +231,36 @@ def test_same_bits_on_any_number_of_threads(dtype: DType, transposed: bool) -> N
             call(case, filled, engine="fast")
         found.add(tuple(bits(case, filled)))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("outputs", [150, 160, 40])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_weights_are_packed_in_strips_that_threads_share(
+    outputs: int, groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Panels of 64 columns, three for 160 channels, would leave most of it to one of two threads."""
+    monkeypatch.setattr(tiles, "PER_THREAD", 1)
+    case = convolution_case(
+        in_channels=18 * groups, out_channels=outputs * groups, size=(6, 7), kernel=(3, 3), groups=groups, device=CPU
+    )
+    found = set()
+    for threads in (1, 2, 3):
+        aclnn.cache_clear()
+        filled = fill(case, 5)
+        with aclnn.threads(threads):
+            call(case, filled, engine="fast")
+        assert_judged(case, filled)
+        found.add(tuple(bits(case, filled)))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("width", [1, 3, 64, 160, 512])
+@pytest.mark.parametrize("groups", [1, 5])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_strips_are_whole_lines_or_panels(width: int, groups: int, threads: int) -> None:
+    strip = tiles.strip_for(width, groups, threads)
+    assert tiles.columns() % strip == 0
+    assert strip == tiles.columns() or (strip % LINE_ELEMENTS == 0 and tiles.panels_of(width) * groups % threads)
 
 
 @pytest.mark.parametrize("has_openmp", [True, False])

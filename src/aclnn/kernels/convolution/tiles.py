@@ -35,7 +35,7 @@ from aclnn.kernels.native.abi import DATA_TABLE, MOVES, NEAR, NO_TAP, POSITIONS_
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room, shares
-from aclnn.kernels.shared.workspace import in_lines
+from aclnn.kernels.shared.workspace import LINE_ELEMENTS, in_lines
 
 STAGED_ELEMENTS = 56 * 1024  # of a box: half of a second cache of 512 KB, beside what is packed
 APART = 64 * 1024  # elements between lots of large boxes: processors fetch ahead what the next lot writes (2 %, AVX2)
@@ -199,11 +199,12 @@ class DataPlan:
         place = self._room.arena.reserve(4 * elements)
         if elements:
             strides = (weight.shape[0] // groups * narrow_stride, wide_stride if self._onto_wide else narrow_stride)
-            numbers = (columns, terms, put(places.ravel()), put(strides), *([self._outputs] if block > 1 else []))
+            threads = worth(elements, PER_THREAD, self._room.threads)
+            strip = strip_for(columns, groups, threads)
+            items = panels_of(columns) * groups if block > 1 else -(-columns // strip) * groups
+            numbers = (columns, terms, put(places.ravel()), put(strides), self._outputs if block > 1 else strip)
             name = "panels.pack_blocks" if block > 1 else "panels.pack_taps"
-            kinds = jit.POINTER[weight.dtype] + "FIiiII" + "i" * (block > 1)
-            operands = (self._names[1], place, self._found)
-            items, threads = panels_of(columns) * groups, worth(elements, PER_THREAD, self._room.threads)
+            kinds, operands = jit.POINTER[weight.dtype] + "FIiiIIi", (self._names[1], place, self._found)
             self.packing.append(Launch(name, kinds, items, operands, numbers, threads))
         return place
 
@@ -298,6 +299,11 @@ class DataPlan:
         one_tap = laid.rows.size == self._inputs
         many = self._inputs >= (PACKED_TERMS if one_tap else MANY_CHANNELS)
         return many and ((one_tap and to_next_position == 1) or _weights_are_near())
+
+
+def strip_for(made: int, groups: int, threads: int) -> int:
+    """How many columns are packed together: panels, or narrower strips where threads would not share those evenly."""
+    return columns() if panels_of(made) * groups % threads == 0 else min(columns(), LINE_ELEMENTS)
 
 
 def _weights_are_near() -> bool:

@@ -33,18 +33,28 @@ def pack_weight(
     """Panels of b, [term][columns]: an item is one. Strides are those of groups and outputs in `weight`."""
     use_widest_vectors()
     for item in range(lo, hi):
-        source, to, columns, channels = begin_panel(item, weight, packed, outputs, terms, strides)
+        source, to, columns, channels = begin_strip(item, COLUMNS, weight, packed, outputs, terms, strides)
         pack_rows(source, strides[1], places, terms, channels, to, columns)
 
 
 def pack_taps(
-    lo: int, hi: int, weight: Any, packed: Any, found: Any, outputs: int, terms: int, places: Any, strides: Any
+    lo: int,
+    hi: int,
+    weight: Any,
+    packed: Any,
+    found: Any,
+    outputs: int,
+    terms: int,
+    places: Any,
+    strides: Any,
+    strip: int,
 ) -> None:
-    """The same of channels and taps: places are those of the terms, in order, then the rows that they become. If that
-    is asked, found[0] = 1 where an element is not finite; threads may write at once: they write the same."""
+    """The same of channels and taps: places are those of the terms, in order, then the rows that they become. An item
+    is a panel, or a strip of so many of its columns. If that is asked, found[0] = 1 where an element is not finite;
+    threads may write at once: they write the same."""
     use_widest_vectors()
     for item in range(lo, hi):
-        source, to, columns, channels = begin_panel(item, weight, packed, outputs, terms, strides)
+        source, to, columns, channels = begin_strip(item, strip, weight, packed, outputs, terms, strides)
         far = outputs * terms >= FAR and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
         if pack_terms(source, strides[1], places, terms, channels, to, columns, far) and address_of(found) != 0:
             found[0] = 1
@@ -52,15 +62,19 @@ def pack_taps(
 
 
 @inner
-def begin_panel(item: int, weight: Any, packed: Any, outputs: int, terms: int, strides: Any) -> Any:
-    """Where a panel comes from and goes to, its columns, and its channels: what is beyond them is 0."""
-    panels = -(-outputs // COLUMNS)
-    group, channel = item // panels, item % panels * COLUMNS
-    columns, channels = width_of(outputs - channel), min(COLUMNS, outputs - channel)
-    to = shifted(packed, (group * whole_vectors(outputs) + channel) * terms)
-    if channels < columns:
-        for i in range(terms * columns):
-            to[i] = 0
+def begin_strip(item: int, strip: int, weight: Any, packed: Any, outputs: int, terms: int, strides: Any) -> Any:
+    """Where a strip of a panel comes from and goes to, the panel's columns, and the strip's channels: what is beyond
+    them is 0."""
+    strips = -(-outputs // strip)
+    group, channel = item // strips, item % strips * strip
+    first, channels = channel // COLUMNS * COLUMNS, min(strip, outputs - channel)
+    columns = width_of(outputs - first)
+    to = shifted(packed, (group * whole_vectors(outputs) + first) * terms + channel - first)
+    beyond = min(strip, first + columns - channel)
+    if channels < beyond:
+        for i in range(terms):
+            for m in range(channels, beyond):
+                to[i * columns + m] = 0
     return shifted(weight, group * strides[0] + channel * strides[1]), to, columns, channels
 
 

@@ -36,12 +36,14 @@ HALF = LANES // 2
 
 @inner
 def find_box(index: int, boxes: Any, box: Any) -> int:
-    """Writes where a box begins and how large it is, as even as they go; says how many positions it has."""
+    """Writes where a box begins and how large it is, as even as they go, the larger ones first: threads that take them
+    in turn end together. Says how many positions it has."""
     positions = 1
     for d in range(3, -1, -1):
         whole, count = boxes[WHOLE + d], boxes[BOXES + d]
         place, index = index % count, index // count
-        box[d], box[4 + d] = whole * place // count, whole * (place + 1) // count - whole * place // count
+        least, larger = whole // count, whole % count
+        box[d], box[4 + d] = place * least + min(place, larger), least + (1 if place < larger else 0)
         positions *= box[4 + d]
     return positions
 
