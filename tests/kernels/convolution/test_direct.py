@@ -202,6 +202,10 @@ def test_who_is_refused_and_why() -> None:
         for channels in ((few, many), (many, few)):
             case = convolution_case(in_channels=channels[0], out_channels=channels[1], kernel=kernel, size=20)
             assert executor(case, fill(case), "auto").kernel == serves
+    for made, serves in ((24, "tiles"), (4, "direct")):  # channels of the result fill the vectors of a matmul
+        for transposed in (False, True):
+            case = convolution_case(in_channels=96 // made, out_channels=made, size=20, transposed=transposed)
+            assert executor(case, fill(case), "auto").kernel == serves
     small = depthwise("forwards", in_channels=384, out_channels=384, groups=384, size=14)
     assert executor(small, fill(small), "auto").kernel == "direct"
     rounded = depthwise("backwards", cube_math_type=USE_FP16, size=(80, 80))

@@ -12,6 +12,8 @@ from aclnn.kernels.source.elements import floats, narrowed, write
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, LANES, gap_between, turn_rows, vector_at, words
 
+ROWS_AT_ONCE = 64  # of blocks
+
 
 def put(
     lo: int,
@@ -75,11 +77,13 @@ def put_blocks(
     rows: Any,
     bias: Any,
 ) -> None:
-    """The same of rows in order, where the columns of a row lie at `at`."""
+    """The same of rows in order, where the columns of a row lie at `at`: a column of some rows after the other, for
+    channels may lie as far apart as the sets of a cache (a quarter of the time for 24 of 4096 positions)."""
     added = or_zeros(bias, floats(COLUMNS))
-    for i in range(count):
+    for first in range(0, count, ROWS_AT_ONCE):
         for m in range(made):
-            write(out, places[i] + at[m], sums[i * columns + m] + added[m])
+            for i in range(first, min(count, first + ROWS_AT_ONCE)):
+                write(out, places[i] + at[m], sums[i * columns + m] + added[m])
 
 
 @inner
