@@ -263,8 +263,12 @@ def test_strips_are_whole_lines_or_panels(width: int, groups: int, threads: int)
     assert strip == tiles.columns() or (strip % LINE_ELEMENTS == 0 and tiles.panels_of(width) * groups % threads)
 
 
+@pytest.mark.parametrize("near", [0, 1 << 40])
 @pytest.mark.parametrize("has_openmp", [True, False])
-def test_shares_of_the_work_are_taken_anew_in_every_run(has_openmp: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shares_of_the_work_are_taken_anew_in_every_run(
+    has_openmp: bool, near: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "NEAR_ELEMENTS", near)
     if not has_openmp:
         for module in (threads_module, launch_sequence):
             monkeypatch.setattr(module, "runtime", lambda: None)

@@ -45,6 +45,7 @@ KEPT_ELEMENTS = 96 * 1024  # of tiles that are packed at a time, and of sums tha
 PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and terms of their sums
 MANY_CHANNELS = 256  # a line of each is most of a first cache
 FIRST_CACHE_ELEMENTS = 8 * 1024
+NEAR_ELEMENTS = 1 << 16  # of a result that the second caches of threads have, with all that makes it
 LEAST_SHARE = 96  # positions of a box, for all that
 LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
 PER_THREAD = 32768  # elements to pack that pay for waking a thread
@@ -250,7 +251,7 @@ class DataPlan:
         put, joins = self._room.numbers.put, over.block > 1
         regroups = int(2 in order.axes or (len(order.axes) > 0 and box[0] > 1))  # else neighbours are of one kind
         kinds_of = put(order.kinds(over, as_five(self._source).sizes)) if order.axes else 0
-        taken = put(shares(items * splits, lots))
+        taken = put(shares(items * splits, lots, self._out.size <= NEAR_ELEMENTS))
         table = [taken, per_lot, laid.room, places, columns_made, terms, splits, order.chain]
         table += [*put_of(self._out.dtype, joins), order.blocks, order.per_shift, order.together, regroups, kinds_of]
         column_places = put(self._column_places(over)) if joins else 0

@@ -58,14 +58,18 @@ class Launch(NamedTuple):
         work.block[FIRST_ARGUMENT : FIRST_ARGUMENT + len(where)] = where
 
 
-def shares(items: int, lots: int) -> list[int]:
-    """Of items that so many lots take in turn: how many shares there are, where they begin, and the end of the last.
-    Half of what is left is handed out at a time, so that all end together."""
+def shares(items: int, lots: int, near: bool = False) -> list[int]:
+    """Of items, at least as many as lots, that these take: how many shares and lots there are, where shares begin, and
+    the end of the last. Each lot has one; where all that is written is `near`, in the caches of who wrote it the last
+    time, there are no others (0.7 to 0.9 of the time of small convolutions). Else half of what is left is handed out
+    at a time, to who comes first, so that all end together."""
+    if near:
+        return [lots, lots, *(items * lot // lots for lot in range(lots + 1))]
     begins = [0]
     while (left := items - begins[-1]) > 0:
         size = left if lots == 1 else max(1, left // (2 * lots))
         begins += range(begins[-1] + size, begins[-1] + min(left, size * lots) + 1, size)
-    return [len(begins) - 1, *begins]
+    return [len(begins) - 1, lots, *begins]
 
 
 class Room(NamedTuple):

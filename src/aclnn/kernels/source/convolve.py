@@ -49,7 +49,7 @@ from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, multiply, pack_tiles, whole_vectors, words
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
-from aclnn.kernels.source.shares import following, next_share
+from aclnn.kernels.source.shares import first_share, following
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places, start_of
 from aclnn.kernels.source.vectors import LINE, TO_READ_LATER, TO_WRITE, fetch
 
@@ -82,7 +82,7 @@ def data(
         lists = shifted(room, table[ROOM])
         places, out_places = as_words(lists), as_words(shifted(lists, table[PLACES]))
         kinds, work = as_words(shifted(lists, 2 * table[PLACES])), shifted(lists, 3 * table[PLACES])
-        item, end = next_share(found, shares)
+        item, end = first_share(lot, shares)
         while item < end:
             group, split = item // splits // count, item % splits
             positions = find_box(item // splits % count, boxes, box)

@@ -39,7 +39,7 @@ from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, multiply, pack_rows, pack_tiles, whole_vectors, words
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
-from aclnn.kernels.source.shares import following, next_share
+from aclnn.kernels.source.shares import first_share, following
 from aclnn.kernels.source.staging import as_words, brought, find_box, find_places
 from aclnn.kernels.source.vectors import LINE, TO_WRITE, fetch
 
@@ -76,7 +76,7 @@ def weights(
         places = as_words(shifted(outer_room, table[OUTER_ROOM]))
         outer_places = as_words(shifted(outer_room, table[OUTER_ROOM] + table[PLACES]))
         work = shifted(outer_room, table[OUTER_ROOM] + 2 * table[PLACES])
-        item, end = next_share(found, shares)
+        item, end = first_share(lot, shares)
         while item < end:
             which, split = item // splits, item % splits
             part, group = which // boxes[GROUPS], which % boxes[GROUPS]

@@ -1,4 +1,4 @@
-"""Shares of a launch's work, taken in turn: who is slowed down by others takes fewer."""
+"""Shares of a launch's work: one for each thread, the others in turn: who is slowed down by others takes fewer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,19 @@ from aclnn.kernels.source.helpers import inner
 
 
 @inner
+def first_share(lot: int, shares: Any) -> Any:
+    """The first and the end of the items of the share that a lot begins with: the same in every run, so that a thread
+    finds what it wrote the last time in its own cache. The list has how many shares there are, how many lots, then
+    where shares begin, and the end of the last."""
+    return shares[2 + lot], shares[3 + lot]
+
+
+@inner
 def next_share(found: Any, shares: Any) -> Any:
-    """The first and the end of the items of the next share; none if all are taken. Shares are counted behind what is
-    found; the list has how many there are, then where they begin, and the end of the last."""
-    share = count_one(shifted(found, 1))
+    """Those of the next share that no lot began with, or none. Shares are counted behind what is found."""
+    share = shares[1] + count_one(shifted(found, 1))
     if share < shares[0]:
-        return shares[1 + share], shares[2 + share]
+        return shares[2 + share], shares[3 + share]
     return 0, 0
 
 
