@@ -135,10 +135,11 @@ def _check(call: Call, pictures: list[str], others: list[str]) -> None:
     if any(s.is_empty for s in specs):
         raise RefusedError("a tensor is empty")
     weight = call["weight"].shape
-    channels = weight[0] // call["groups"], weight[1]
-    onto_wide = call["transposed"] and "output" in call.values
-    if matmuls_are_ahead(*(reversed(channels) if onto_wide else channels), math.prod(weight[2:])):
-        raise RefusedError(f"with {math.prod(channels)} pairs of channels in a group matmuls are ahead")
+    made, read = weight[0] // call["groups"], weight[1]
+    if call["transposed"] and "output" in call.values:
+        made, read = read, made
+    if matmuls_are_ahead(made, read, math.prod(weight[2:])):
+        raise RefusedError(f"with {made * read} pairs of channels in a group matmuls are ahead")
     for name in pictures:
         step = call[name].strides[-1]
         if call[name].shape[-1] > 1 and step not in (0, 1):
