@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import aclnn
@@ -35,3 +38,11 @@ def executor(case: Case, filled: dict[str, Any], engine: str = "auto") -> aclnn.
     given = {a.name: filled[a.name] for a in case.op.inputs}
     out = tuple(filled[a.name] for a in case.op.fresh) or None
     return getattr(aclnn, case.op.python)._plan(given, out, case.device, engine, True)
+
+
+def assert_green(file: str, level: str) -> None:
+    """The quick tests of a file are, where ACLNN_MAX_ISA allows no more than a level."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long", file]
+    environment = {**os.environ, "ACLNN_MAX_ISA": level}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stdout[-3000:]

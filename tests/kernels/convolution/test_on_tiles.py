@@ -30,7 +30,7 @@ from aclnn.kernels.shared.workspace import LINE_ELEMENTS
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
 from tests.harness import assert_sound, bits, call
-from tests.kernels.cases import executor
+from tests.kernels.cases import assert_green, executor
 from tests.kernels.convolution.convolutions import SPECIAL, Fenced, served, shapes
 from tests.ops import test_convolution_forward
 from tests.strategies import strided
@@ -378,7 +378,4 @@ assert plan.kernel == "tiles", plan.refused
 @pytest.mark.long
 @pytest.mark.parametrize("level", ["sse41", "avx2", "avx512", "native"])
 def test_every_instruction_set(level: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long", __file__]
-    environment = {**os.environ, "ACLNN_MAX_ISA": level}
-    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert ended.returncode == 0, ended.stdout[-3000:]
+    assert_green(__file__, level)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,6 +20,7 @@ from aclnn.kernels.matmul import matrix
 from aclnn.ops.lstm_cell import thnn_fused_lstm_cell_case
 from aclnn.ops.lstm_forward import lstm_case
 from tests.harness import assert_sound, bits, call, moved, turned
+from tests.kernels.cases import assert_green
 from tests.ops.test_lstm_forward import arrays, cases, taking_part
 
 pytest.importorskip("numba")
@@ -250,3 +253,10 @@ def test_equal_terms_of_input_and_state_are_within_the_bound(hidden: int, value:
     call(case, filled, engine="fast")
     for output in judge(case.op, case.call, views(filled, case.op)):
         assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
+
+
+@pytest.mark.long
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the levels of x86-64")
+@pytest.mark.parametrize("level", ["sse41", "avx2"])
+def test_every_instruction_set(level: str) -> None:
+    assert_green(__file__, level)

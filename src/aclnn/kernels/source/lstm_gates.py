@@ -21,6 +21,7 @@ from aclnn.kernels.source.vectors import LINE
 ONE, ZERO = np.float32(1), np.float32(0)
 KEPT = 7  # lists
 CANDIDATE = 2  # the gate that is no sigmoid
+IN_LINES = COLUMNS % LINE == 0  # whether a panel's columns fill lines: without AVX2 they are half of one
 
 
 def backward(
@@ -135,8 +136,8 @@ def forward(
     """
     use_widest_vectors()
     lie_apart()
-    lists, cells, tanhs = (i, g, f, o, h_kept, c_kept, tanhc), floats(COLUMNS), floats(COLUMNS)
-    sources, in_lines = (sums, sums, sums, sums, h, cells, tanhs), keeps == KEEPS_FAR and unit % LINE == 0
+    lists, tanhs = (i, g, f, o, h_kept, c_kept, tanhc), floats(COLUMNS)
+    sources, in_lines = (sums, sums, sums, sums, h, c, tanhs), IN_LINES and keeps == KEEPS_FAR and unit % LINE == 0
     for n in range(KEPT):
         in_lines = in_lines and address_of(lists[n]) % (4 * LINE) == 0 and strides[1 + n] % LINE == 0
     for b in range(first, last):
@@ -150,11 +151,11 @@ def forward(
             row, to = b * hidden + k, b * strides[0] + k
             if summed:
                 _open(sums, made, apart, a, b * a_pitch + k, bias, k, hidden, count)
-                _renew(sums, made, apart, c, row, cells, tanhs, h, out, to, count)
+                _renew(sums, made, apart, c, row, tanhs, h, out, to, count)
             else:
                 _copy(h_before, row, h, row, count)
                 _clear(out, to, count)
-            places = (made, made + 2 * apart, made + apart, made + 3 * apart, row, 0, 0)
+            places = (made, made + 2 * apart, made + apart, made + 3 * apart, row, row, 0)
             for n in range(KEPT if keeps else 0):
                 there = b * strides[1 + n] + k
                 if not summed:
@@ -189,16 +190,14 @@ def _summed(sums: Any, at: int, a: Any, at_a: int, bias: Any, unit: int) -> Any:
 
 @inlined
 def _renew(
-    sums: Any, made: int, apart: int, c: Any, row: int, cells: Any, tanhs: Any, h: Any, out: Any, to: int, count: int
+    sums: Any, made: int, apart: int, c: Any, row: int, tanhs: Any, h: Any, out: Any, to: int, count: int
 ) -> None:
     """The states that gates make of the ones before."""
     for j in range(count):
         i, f, g = read(sums, made + j), read(sums, made + apart + j), read(sums, made + 2 * apart + j)
-        c_new = fma(f, read(c, row + j), i * g)
-        write(c, row + j, c_new)
-        write(cells, j, c_new)
+        write(c, row + j, fma(f, read(c, row + j), i * g))
     for j in range(count):
-        t = tanh(read(cells, j))
+        t = tanh(read(c, row + j))
         h_new = read(sums, made + 3 * apart + j) * t
         write(tanhs, j, t)
         write(h, row + j, h_new)
