@@ -78,7 +78,7 @@ def put_blocks(
     bias: Any,
 ) -> None:
     """The same of rows in order, where the columns of a row lie at `at`: a column of some rows after the other, for
-    channels may lie as far apart as the sets of a cache (a quarter of the time for 24 of 4096 positions)."""
+    channels may lie as far apart as the sets of a cache (a third of the time for 24 of 4096 positions)."""
     added = or_zeros(bias, floats(COLUMNS))
     for first in range(0, count, ROWS_AT_ONCE):
         for m in range(made):
