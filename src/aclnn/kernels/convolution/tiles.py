@@ -35,10 +35,9 @@ from aclnn.kernels.native.abi import DATA_TABLE, MOVES, NEAR, NO_TAP, POSITIONS_
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room, shares
-from aclnn.kernels.shared.workspace import LINE_ELEMENTS, in_lines
+from aclnn.kernels.shared.workspace import LINE_ELEMENTS, gap_behind, in_lines
 
 STAGED_ELEMENTS = 56 * 1024  # of a box: half of a second cache of 512 KB, beside what is packed
-APART = 64 * 1024  # elements between lots of large boxes: processors fetch ahead what the next lot writes (2 %, AVX2)
 MOST_POSITIONS = 4096  # of a box
 BOXES_PER_THREAD = 4  # at least, so that threads end together
 KEPT_ELEMENTS = 96 * 1024  # of tiles that are packed at a time, and of sums that are not whole yet
@@ -46,9 +45,14 @@ PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and term
 MANY_CHANNELS = 256  # a line of each is most of a first cache
 FIRST_CACHE_ELEMENTS = 8 * 1024
 NEAR_ELEMENTS = 1 << 16  # of a result that the second caches of threads have, with all that makes it
+FAR_WEIGHTS = 1 << 18  # elements of a packed weight that a second cache has no room for
+FEW_TERMS = 256  # of a sum that is sooner made than where it will be written comes near
 LEAST_SHARE = 96  # positions of a box, for all that
 LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
 PER_THREAD = 32768  # elements to pack that pay for waking a thread
+# Up to so many threads, each has its own copy of so many packed elements: a line that was read by another core costs
+# five times as much to write as to pack where that core has another last cache.
+MOST_COPIES, COPIED_ELEMENTS = 8, 1 << 19
 MULTIPLICATIONS_PER_THREAD = 1 << 17  # that do so too
 FEW_CHANNELS = 2  # vectors of them: with fewer, blocks of positions may pay
 BLOCKS = (1, 2, 3, 4, 5, 8, 16)  # how many positions, or as many times the stride, blocks may have along an axis
@@ -126,6 +130,7 @@ class PackedPass(NamedTuple):
     place: int
     terms: int  # of a panel: those of all passes that are packed together
     first: int  # of them that is this pass's
+    copy: int  # elements from a lot's own copy to the next lot's; 0 if there is one for all
 
 
 class Kept(NamedTuple):
@@ -163,6 +168,7 @@ class DataPlan:
         self.launches: list[Launch] = []
         overs = cheapest_passes(shape, onto_wide, self._outputs)
         orders = [order_of(over, as_five(source).sizes, self._inputs) for over in overs]
+        self._threads = max(map(self._threads_for, overs))
         self._found = FOUND if any(map(self._pads, overs)) else None  # where what is not finite in the weight is said
         packed = self._pack_weight(overs, orders)  # all of it before a pass runs
         for of_a_pass in zip(overs, orders, packed, strict=True):
@@ -174,14 +180,13 @@ class DataPlan:
         alone = [p[0] for p, over in zip(places, overs, strict=True) if over.block == 1]
         of_all = np.concatenate([*alone, np.zeros(0, np.int64)])
         rows = np.argsort(of_all)
-        place, first, found = self._pack(np.stack([of_all[rows], rows]), 1), 0, []
+        together, first, found = self._pack(np.stack([of_all[rows], rows]), 1), 0, []
         for p, over in zip(places, overs, strict=True):
-            terms = p.shape[1]
             if over.block > 1:
-                found.append(PackedPass(self._pack(p, over.block), terms, 0))
+                found.append(self._pack(p, over.block))
             else:
-                found.append(PackedPass(place, of_all.size, first))
-                first += terms
+                found.append(together._replace(first=first))
+                first += p.shape[1]
         return found
 
     def _places_of_taps(self, over: Pass, order: Order) -> Array:
@@ -191,23 +196,26 @@ class DataPlan:
         taps = tap_places(self._shape.weight, over)
         return np.stack([in_order(channels + of_position, over, order.axes).ravel() for of_position in taps])
 
-    def _pack(self, places: Array, block: int) -> int:
+    def _pack(self, places: Array, block: int) -> PackedPass:
         """Launches the packing of terms at some places; says where they go."""
         weight, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
         narrow_stride, wide_stride = weight.strides[:2]
         columns, terms = block * self._outputs, places.shape[1]
         elements = groups * packed_columns(columns) * terms
-        place = self._room.arena.reserve(4 * elements)
+        copies = self._threads if 1 < self._threads <= MOST_COPIES and elements <= COPIED_ELEMENTS else 1
+        apart = elements + gap_behind(elements, terms) if copies > 1 else 0
+        place = self._room.arena.reserve(4 * max(elements, apart * copies))
         if elements:
-            strides = (weight.shape[0] // groups * narrow_stride, wide_stride if self._onto_wide else narrow_stride)
-            threads = worth(elements, PER_THREAD, self._room.threads)
-            strip = strip_for(columns, groups, threads)
-            items = panels_of(columns) * groups if block > 1 else -(-columns // strip) * groups
+            across = wide_stride if self._onto_wide else narrow_stride
+            strides = (weight.shape[0] // groups * narrow_stride, across, groups, apart)
+            threads = copies if copies > 1 else worth(elements, PER_THREAD, self._room.threads)
+            strip = strip_for(columns, groups * copies, threads)
+            items = copies * groups * (panels_of(columns) if block > 1 else -(-columns // strip))
             numbers = (columns, terms, put(places.ravel()), put(strides), self._outputs if block > 1 else strip)
             name = "panels.pack_blocks" if block > 1 else "panels.pack_taps"
             kinds, operands = jit.POINTER[weight.dtype] + "FIiiIIi", (self._names[1], place, self._found)
             self.packing.append(Launch(name, kinds, items, operands, numbers, threads))
-        return place
+        return PackedPass(place, terms, 0, apart)
 
     def _pads(self, over: Pass) -> bool:
         return any(axis.pads(n) for axis, n in zip(over.axes, as_five(self._source).sizes, strict=True))
@@ -218,7 +226,7 @@ class DataPlan:
         start = sum(axis.start * step for axis, step in axes)
         out_strides = (*out.strides[:2], *(axis.step * step for axis, step in axes))
         copied = bool(over.shifts) and must_copy(self._source, self._pads(over))
-        whole, threads = (out.batch, *over.sizes), self._threads(over)
+        whole, threads = (out.batch, *over.sizes), self._threads_for(over)
         positions, panels = math.prod(whole) * self._shape.groups, panels_of(over.block * self._outputs)
         most = max(LEAST_SHARE, min(MOST_POSITIONS, positions // (BOXES_PER_THREAD * threads)))
         least = LEAST_POSITIONS if panels >= threads else min(LEAST_POSITIONS, -(-positions // threads))
@@ -241,11 +249,12 @@ class DataPlan:
         whole = (self._out.shape[0], *over.sizes)
         box = largest(whole, boxes)
         items, columns_made = math.prod(boxes) * self._shape.groups, over.block * self._outputs
-        terms, places, threads = laid.rows.size, places_of(box), self._threads(over)
+        terms, places, threads = laid.rows.size, places_of(box), self._threads_for(over)
         splits = min(panels_of(columns_made), -(-threads // items))
         lots = min(threads, items * splits)
         kept = self._kept(order, laid, -(-panels_of(columns_made) // splits), math.prod(box))
-        per_lot = laid.room + 3 * places + kept.elements + (APART if laid.room >= APART // 4 else 0)
+        per_lot = laid.room + 3 * places + kept.elements
+        per_lot += gap_behind(laid.room, self._inputs)
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
         put, joins = self._room.numbers.put, over.block > 1
@@ -256,7 +265,9 @@ class DataPlan:
         table += [*put_of(self._out.dtype, joins), order.blocks, order.per_shift, order.together, regroups, kinds_of]
         column_places = put(self._column_places(over)) if joins else 0
         table += [int(adds_bias), kept.positions, kept.packed_terms, kept.panels]
-        table += [packed.terms, packed.first, self._outputs, column_places, int(joins), *out_strides]
+        table += [packed.terms, packed.first, packed.copy, self._outputs, column_places, int(joins)]
+        fetches_weights, fetches_result = terms * columns_made >= FAR_WEIGHTS, terms <= FEW_TERMS and not joins
+        table += [int(fetches_weights), int(fetches_result), *out_strides]
         assert len(table) == DATA_TABLE
         rows = in_order(laid.rows, over, order.axes).ravel()
         rows = np.concatenate([rows, *_packed_places(kept.positions, kept.packed_terms)]) if kept.packed_terms else rows
@@ -266,7 +277,7 @@ class DataPlan:
         self.launches.append(Launch("convolve.data", "iiFFFIIIII", lots, operands, tables, lots, starts))
         self._room.arena.release(scratch, 4 * per_lot * lots)
 
-    def _threads(self, over: Pass) -> int:
+    def _threads_for(self, over: Pass) -> int:
         """How many threads have enough to do."""
         made = self._out.shape[0] * math.prod(over.sizes) * over.block * self._out.shape[1]
         return worth(made * max(1, len(over.shifts) * self._inputs), MULTIPLICATIONS_PER_THREAD, self._room.threads)

@@ -29,6 +29,7 @@ from aclnn.kernels.native.abi import MOST_PARTS, MOVES, NEAR, POSITIONS_TOGETHER
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room, shares
+from aclnn.kernels.shared.workspace import gap_behind
 
 FARTHEST = 1 << 40  # beyond all positions
 LEAST_PART = 2048  # positions that pay for a part
@@ -81,6 +82,7 @@ class WeightPlan:
         summed = even_chain(math.prod(whole), -(-positions // -(-positions // NEAR)))
         lots, places = min(threads, parts * groups * splits), places_of(box)
         per_lot = inner.room + outer.room + 2 * places + NEAR * wide + ROWS * columns() + packs * high * ROWS * NEAR
+        per_lot += gap_behind(inner.room + outer.room, self._inputs)
         scratch, sums = self._room.arena.reserve(4 * per_lot * lots), self._room.arena.reserve(4 * made * parts)
         taken = put(shares(parts * groups * splits, lots))
         table = [taken, per_lot, inner.room, places, self._outputs, terms, splits, summed]

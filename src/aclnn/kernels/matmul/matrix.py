@@ -33,7 +33,7 @@ class Packed:
         elements = self._elements = kinds * packed_columns(self.units) * self.depth
         self.place, put = room.arena.reserve(4 * elements), room.numbers.put
         places = put(range(0, per_row * self.depth, per_row) if per_row else [0] * self.depth)
-        tables = self.units, self.depth, places, put([self.units * per_column, per_column])
+        tables = self.units, self.depth, places, put([self.units * per_column, per_column, kinds, 0])
         letters, items = jit.POINTER[b.dtype] + "FiiII", kinds * panels_of(self.units)
         team = worth(elements, PACKED_PER_THREAD, room.threads)
         self.launch = Launch("panels.pack_weight", letters, items, ("b", self.place), tables, team)

@@ -145,12 +145,15 @@ MOST_PARTS = 16  # of the sums of convolve_weights
     PANELS_TOGETHER,  # whose sums are made block by block of terms, before those of others
     PANEL_TERMS,  # of a panel of the weight: those of all passes that are packed together, and where this one's begin
     FIRST_TERM,
+    COPY,  # elements from a lot's own copy of the packed weight to the next lot's; 0 if there is one for all
     OUT_CHANNELS,  # of a group's result
     COLUMN_PLACES,  # address of where columns lie behind the first; 0 if they are channels
     WATCHES,  # whether it matters that an element of the result is not finite
+    FETCHES_WEIGHTS,  # whether the weights to come are fetched while sums are made, and where these will be written
+    FETCHES_RESULT,
     OUT_STRIDES,  # of the result in memory: batch, channel, then by axis
     DATA_TABLE,
-) = (*range(25), 29)
+) = (*range(28), 32)
 
 # The table of convolve_weights, by position; the first ten are those above.
 (

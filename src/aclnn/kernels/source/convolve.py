@@ -16,6 +16,9 @@ from aclnn.kernels.native.abi import (
     BOXES,
     CHAIN_LENGTH,
     COLUMN_PLACES,
+    COPY,
+    FETCHES_RESULT,
+    FETCHES_WEIGHTS,
     FIRST_TERM,
     KINDS_OF,
     MOST_KINDS,
@@ -91,7 +94,8 @@ def data(
             find_kinds(box, boxes, table, kinds)
             x = brought(source, picture, group, box, room)
             to = out + table[PUT_SIZE] * start_of(box, group, table[OUT_CHANNELS], table, OUT_STRIDES)
-            weight, added = shifted(packed, group * per_group), shifted(bias, group * table[OUT_CHANNELS])
+            weight = shifted(packed, lot * table[COPY] + group * per_group)
+            added = shifted(bias, group * table[OUT_CHANNELS])
             here = places, kinds, out_places
             if make_positions(x, here, positions, rows, weight, added, to, split, work, table):
                 found[0] = 1
@@ -280,7 +284,8 @@ def add_blocks(
     start, together, bit = term_of(block, table), table[BLOCKS_TOGETHER], block // table[PER_BIT]
     depth, within = term_of(behind(block, table), table) - start, block % table[PER_BIT] > 0
     of_each = depth // together  # they are equal
-    per_tile, b = -(-depth * columns * ROWS // count), weights_at(weight, panel, block, table)
+    per_tile = -(-depth * columns * ROWS // count) if table[FETCHES_WEIGHTS] else 0
+    b = weights_at(weight, panel, block, table)
     for i in range(0, count, ROWS):
         first, end, begun = 0, together, block > 0
         if table[KINDS_OF]:
@@ -312,7 +317,7 @@ def fetch_result(written: Any, i: int, channel: int, table: Any) -> None:
     """Asks for where a tile's channels of a panel will be written, if they will be now: the positions of a tile have
     lines of their own if channels lie side by side, else those of the first do for the others."""
     to, places, now = written
-    if now and table[COLUMN_PLACES] == 0:
+    if now and table[FETCHES_RESULT]:
         size, step = table[PUT_SIZE], table[OUT_STRIDES + 1]
         by, rows = (LINE, ROWS) if step == 1 else (1, 1)
         for row in range(i, i + rows):

@@ -30,7 +30,8 @@ def width_of(channels: int) -> int:
 def pack_weight(
     lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, strides: Any
 ) -> None:
-    """Panels of b, [term][columns]: an item is one. Strides are those of groups and outputs in `weight`."""
+    """Panels of b, [term][columns]: an item is one. Strides are those of groups and outputs in `weight`, then how many
+    groups there are: items beyond them are further copies."""
     use_widest_vectors()
     for item in range(lo, hi):
         source, to, columns, channels = begin_strip(item, COLUMNS, weight, packed, outputs, terms, strides)
@@ -69,7 +70,8 @@ def begin_strip(item: int, strip: int, weight: Any, packed: Any, outputs: int, t
     group, channel = item // strips, item % strips * strip
     first, channels = channel // COLUMNS * COLUMNS, min(strip, outputs - channel)
     columns = width_of(outputs - first)
-    to = shifted(packed, (group * whole_vectors(outputs) + first) * terms + channel - first)
+    copy, group = group // strides[2], group % strides[2]
+    to = shifted(packed, copy * strides[3] + (group * whole_vectors(outputs) + first) * terms + channel - first)
     beyond = min(strip, first + columns - channel)
     if channels < beyond:
         for i in range(terms):
@@ -155,7 +157,8 @@ def pack_blocks(
     for item in range(lo, hi):
         group, first = item // panels, item % panels * COLUMNS
         width = width_of(columns - first)
-        to = shifted(packed, (group * whole_vectors(columns) + first) * terms)
+        copy, group = group // strides[2], group % strides[2]
+        to = shifted(packed, copy * strides[3] + (group * whole_vectors(columns) + first) * terms)
         for j in range(width):
             position, channel = (first + j) // channels, (first + j) % channels
             start = group * strides[0] + channel * strides[1]

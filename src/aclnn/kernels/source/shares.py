@@ -16,8 +16,8 @@ from aclnn.kernels.source.helpers import inner
 def first_share(lot: int, shares: Any) -> Any:
     """The first and the end of the items of the share that a lot begins with: the same in every run, so that a thread
     finds what it wrote the last time in its own cache. The list has how many shares there are, how many lots, then
-    where shares begin, and the end of the last."""
-    return shares[2 + lot], shares[3 + lot]
+    the first and the end of each share."""
+    return shares[2 + 2 * lot], shares[3 + 2 * lot]
 
 
 @inner
@@ -25,7 +25,7 @@ def next_share(found: Any, shares: Any) -> Any:
     """Those of the next share that no lot began with, or none. Shares are counted behind what is found."""
     share = shares[1] + count_one(shifted(found, 1))
     if share < shares[0]:
-        return shares[2 + share], shares[3 + share]
+        return shares[2 + 2 * share], shares[3 + 2 * share]
     return 0, 0
 
 
