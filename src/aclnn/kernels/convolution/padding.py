@@ -69,9 +69,9 @@ class Order(NamedTuple):
             if d in self.axes:
                 of_shifts = np.moveaxis(bits, self.axes.index(d), 0).reshape(len(axis.shifts), -1).sum(1)
                 mask_of = axis.meets(size) @ of_shifts
-            distinct = sorted(set(mask_of.tolist()))
-            kinds = [*(len(distinct) * k for k in kinds), np.searchsorted(distinct, mask_of)]
-            masks = np.bitwise_and.outer(masks, distinct).ravel()
+            distinct = {mask: i for i, mask in enumerate(dict.fromkeys(mask_of.tolist()))}  # neighbours stay neighbours
+            kinds = [*(len(distinct) * k for k in kinds), np.array([distinct[mask] for mask in mask_of.tolist()])]
+            masks = np.bitwise_and.outer(masks, list(distinct)).ravel()
         return np.concatenate([masks, np.zeros(MOST_KINDS - masks.size, np.int64), *kinds])
 
 
