@@ -290,6 +290,33 @@ def test_shares_of_the_work_are_taken_anew_in_every_run(
     assert not any(np.isnan(out).any() for out in outs)
 
 
+@pytest.mark.parametrize("far", [0, 1 << 40], ids=["one for all", "copies"])
+@pytest.mark.parametrize(
+    ("w", "transposed", "groups"),
+    [((40, 24, 3, 3), False, 1), ((40, 12, 3, 3), False, 2), ((24, 3, 3, 3), False, 1), ((24, 20, 4, 4), True, 2)],
+    ids=["plain", "groups", "blocks", "passes"],
+)
+def test_threads_with_copies_of_the_weight(
+    w: tuple[int, ...], transposed: bool, groups: int, far: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every lot finds all of the weight, wherever it was packed; threads beyond the copies share one."""
+    monkeypatch.setattr(tiles, "FAR_WEIGHTS", far)
+    monkeypatch.setattr(direct, "matmuls_are_ahead", lambda *given: True)
+    rng, found = np.random.default_rng(5), set()
+    channels = w[0] if transposed else w[1] * groups
+    x, weight = (rng.standard_normal(s).astype("f4") for s in ((9, channels, 18, 18), w))
+    arguments = (None, 2 if transposed else 1, 1, 1, transposed, 0, groups)
+    expected = aclnn.convolution(x, weight, *arguments, engine="numpy")
+    for threads in (1, 2, 3, tiles.MOST_COPIES + 1):
+        aclnn.cache_clear()
+        with aclnn.threads(threads):
+            out = aclnn.convolution(x, weight, *arguments, engine="fast")
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+        found.add(out.tobytes())
+    aclnn.cache_clear()
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("groups", [1, 2])
 def test_channels_last_and_steps_in_memory(groups: int) -> None:
     rng = np.random.default_rng(3)

@@ -45,14 +45,14 @@ PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and term
 MANY_CHANNELS = 256  # a line of each is most of a first cache
 FIRST_CACHE_ELEMENTS = 8 * 1024
 NEAR_ELEMENTS = 1 << 16  # of a result that the second caches of threads have, with all that makes it
-FAR_WEIGHTS = 1 << 18  # elements of a packed weight that a second cache has no room for
+FAR_WEIGHTS = 1 << 18  # elements of a packed weight that a second cache has no room for: see source/panels.py
 FEW_TERMS = 256  # of a sum that is sooner made than where it will be written comes near
 LEAST_SHARE = 96  # positions of a box, for all that
 LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
 PER_THREAD = 32768  # elements to pack that pay for waking a thread
-# Up to so many threads, each has its own copy of so many packed elements: a line that was read by another core costs
-# five times as much to write as to pack where that core has another last cache.
-MOST_COPIES, COPIED_ELEMENTS = 8, 1 << 19
+# Up to so many threads, each has its own copy of a packed weight that is near: where cores have different last caches,
+# to write a line that another one has read takes five times as long as to pack it.
+MOST_COPIES = 8
 MULTIPLICATIONS_PER_THREAD = 1 << 17  # that do so too
 FEW_CHANNELS = 2  # vectors of them: with fewer, blocks of positions may pay
 BLOCKS = (1, 2, 3, 4, 5, 8, 16)  # how many positions, or as many times the stride, blocks may have along an axis
@@ -202,7 +202,7 @@ class DataPlan:
         narrow_stride, wide_stride = weight.strides[:2]
         columns, terms = block * self._outputs, places.shape[1]
         elements = groups * packed_columns(columns) * terms
-        copies = self._threads if 1 < self._threads <= MOST_COPIES and elements <= COPIED_ELEMENTS else 1
+        copies = self._threads if 1 < self._threads <= MOST_COPIES and elements < FAR_WEIGHTS else 1
         apart = elements + gap_behind(elements, terms) if copies > 1 else 0
         place = self._room.arena.reserve(4 * max(elements, apart * copies))
         if elements:
