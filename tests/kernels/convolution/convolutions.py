@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from typing import Any
 
 import numpy as np
 from hypothesis import assume
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.geometry import Array
-from aclnn.contract.cases import Case
+from aclnn.contract.cases import Case, views
+from aclnn.golden.judge.sound import judge
 from aclnn.ops.convolution import convolution_backward_case
 
 PAGE = mmap.PAGESIZE
@@ -70,3 +72,8 @@ class Fenced:
         assert protect(ctypes.c_void_p(start + size), ctypes.c_size_t(PAGE), 0) == 0
         self.array = np.frombuffer(self.memory, np.float32, values.size, size - values.nbytes).reshape(values.shape)
         self.array[:] = values
+
+
+def assert_judged(case: Case, filled: dict[str, Any]) -> None:
+    for output in judge(case.op, case.call, views(filled, case.op)):
+        assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"

@@ -1,0 +1,104 @@
+"""How a pass on tiles is divided between threads: packed weights, and shares of the work."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import aclnn
+from aclnn.base.device import CPU
+from aclnn.contract.cases import fill
+from aclnn.kernels.convolution import direct, tiles
+from aclnn.kernels.native import launch_sequence
+from aclnn.kernels.native import threads as threads_module
+from aclnn.kernels.shared.workspace import LINE_ELEMENTS
+from aclnn.ops.convolution_forward import convolution_case
+from tests.harness import bits, call
+from tests.kernels.convolution.convolutions import assert_judged
+
+pytest.importorskip("numba")
+
+
+@pytest.mark.parametrize("outputs", [150, 160, 40])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_weights_are_packed_in_strips_that_threads_share(
+    outputs: int, groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Panels of 64 columns, three for 160 channels, would leave most of it to one of two threads."""
+    monkeypatch.setattr(tiles, "PER_THREAD", 1)
+    monkeypatch.setattr(tiles, "FAR_WEIGHTS", 0)
+    case = convolution_case(
+        in_channels=18 * groups, out_channels=outputs * groups, size=(6, 7), kernel=(3, 3), groups=groups, device=CPU
+    )
+    found = set()
+    for threads in (1, 2, 3):
+        aclnn.cache_clear()
+        filled = fill(case, 5)
+        with aclnn.threads(threads):
+            call(case, filled, engine="fast")
+        assert_judged(case, filled)
+        found.add(tuple(bits(case, filled)))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("width", [1, 3, 64, 160, 512])
+@pytest.mark.parametrize("groups", [1, 5])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_strips_are_whole_lines_or_panels(width: int, groups: int, threads: int) -> None:
+    strip = tiles.strip_for(width, groups, threads)
+    assert tiles.columns() % strip == 0
+    assert strip == tiles.columns() or (strip % LINE_ELEMENTS == 0 and tiles.panels_of(width) * groups % threads)
+
+
+@pytest.mark.parametrize("near", [0, 1 << 40])
+@pytest.mark.parametrize("has_openmp", [True, False])
+def test_shares_of_the_work_are_taken_anew_in_every_run(
+    has_openmp: bool, near: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "NEAR_ELEMENTS", near)
+    if not has_openmp:
+        for module in (threads_module, launch_sequence):
+            monkeypatch.setattr(module, "runtime", lambda: None)
+    aclnn.cache_clear()
+    rng = np.random.default_rng(4)
+    x, w, g = (rng.standard_normal(s).astype("f4") for s in ((6, 20, 30, 30), (24, 20, 3, 3), (6, 24, 30, 30)))
+    outs = tuple(np.empty(shape, np.float32) for shape in (x.shape, w.shape, (24,)))
+    with aclnn.threads(3):
+        given_ = (g, x, w, [24], 1, 1, 1, False, 0, 1, (True, True, True))
+        plan = aclnn.convolution_backward.plan(*given_, out=outs, engine="fast", repeatable=True)
+        room, found = np.empty(plan.workspace_size, np.uint8), set()
+        for _ in range(5):
+            for out in outs:
+                out[...] = np.nan
+            plan.run(room)
+            found.add(tuple(out.tobytes() for out in outs))
+    aclnn.cache_clear()
+    assert len(found) == 1
+    assert not any(np.isnan(out).any() for out in outs)
+
+
+@pytest.mark.parametrize("far", [0, 1 << 40], ids=["one for all", "copies"])
+@pytest.mark.parametrize(
+    ("w", "transposed", "groups"),
+    [((40, 24, 3, 3), False, 1), ((40, 12, 3, 3), False, 2), ((24, 3, 3, 3), False, 1), ((24, 20, 4, 4), True, 2)],
+    ids=["plain", "groups", "blocks", "passes"],
+)
+def test_threads_with_copies_of_the_weight(
+    w: tuple[int, ...], transposed: bool, groups: int, far: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every lot finds all of the weight, wherever it was packed; threads beyond the copies share one."""
+    monkeypatch.setattr(tiles, "FAR_WEIGHTS", far)
+    monkeypatch.setattr(direct, "matmuls_are_ahead", lambda *given: True)
+    rng, found = np.random.default_rng(5), set()
+    channels = w[0] if transposed else w[1] * groups
+    x, weight = (rng.standard_normal(s).astype("f4") for s in ((9, channels, 18, 18), w))
+    arguments = (None, 2 if transposed else 1, 1, 1, transposed, 0, groups)
+    expected = aclnn.convolution(x, weight, *arguments, engine="numpy")
+    for threads in (1, 2, 3, tiles.MOST_COPIES + 1):
+        aclnn.cache_clear()
+        with aclnn.threads(threads):
+            out = aclnn.convolution(x, weight, *arguments, engine="fast")
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+        found.add(out.tobytes())
+    aclnn.cache_clear()
+    assert len(found) == 1
