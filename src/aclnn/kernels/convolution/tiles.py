@@ -253,8 +253,7 @@ class DataPlan:
         splits = min(panels_of(columns_made), -(-threads // items))
         lots = min(threads, items * splits)
         kept = self._kept(order, laid, -(-panels_of(columns_made) // splits), math.prod(box))
-        per_lot = laid.room + 3 * places + kept.elements
-        per_lot += gap_behind(laid.room, self._inputs)
+        per_lot = laid.room + 3 * places + kept.elements + (gap_behind(laid.room, self._inputs) if lots > 1 else 0)
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
         put, joins = self._room.numbers.put, over.block > 1

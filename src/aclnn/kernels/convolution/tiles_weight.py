@@ -82,7 +82,7 @@ class WeightPlan:
         summed = even_chain(math.prod(whole), -(-positions // -(-positions // NEAR)))
         lots, places = min(threads, parts * groups * splits), places_of(box)
         per_lot = inner.room + outer.room + 2 * places + NEAR * wide + ROWS * columns() + packs * high * ROWS * NEAR
-        per_lot += gap_behind(inner.room + outer.room, self._inputs)
+        per_lot += gap_behind(inner.room + outer.room, self._inputs) if lots > 1 else 0
         scratch, sums = self._room.arena.reserve(4 * per_lot * lots), self._room.arena.reserve(4 * made * parts)
         taken = put(shares(parts * groups * splits, lots))
         table = [taken, per_lot, inner.room, places, self._outputs, terms, splits, summed]
