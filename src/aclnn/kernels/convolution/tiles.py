@@ -31,7 +31,7 @@ from aclnn.kernels.convolution.boxes import (
 from aclnn.kernels.convolution.padding import Order, in_order, order_of
 from aclnn.kernels.matmul.tiles import columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
-from aclnn.kernels.native.abi import DATA_TABLE, MOVES, NEAR, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
+from aclnn.kernels.native.abi import DATA_TABLE, FAR_WEIGHTS, MOVES, NEAR, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room, shares
@@ -45,7 +45,6 @@ PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and term
 MANY_CHANNELS = 256  # a line of each is most of a first cache
 FIRST_CACHE_ELEMENTS = 8 * 1024
 NEAR_ELEMENTS = 1 << 16  # of a result that the second caches of threads have, with all that makes it
-FAR_WEIGHTS = 1 << 18  # elements of a packed weight that a second cache has no room for: see source/panels.py
 FEW_TERMS = 256  # of a sum that is sooner made than where it will be written comes near
 LEAST_SHARE = 96  # positions of a box, for all that
 LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box

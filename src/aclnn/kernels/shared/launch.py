@@ -64,7 +64,7 @@ class Launch(NamedTuple):
 def shares(items: int, lots: int, near: bool = False) -> list[int]:
     """Of items, at least as many as lots, that these take: how many shares and lots there are, then the first and the
     end of each share. A lot begins with the same one in every run: what it read and wrote the last time lies in its own
-    cache, and not in one that may be far from it (0.9 to 0.97 of the time). A quarter is left over for who comes first,
+    cache, and not in one that may be far from it (0.96 to 0.98 of the time). A quarter is left for who comes first,
     so that all end together; nothing where all that is written is `near`."""
     bounds = [items * lot // lots for lot in range(lots + 1)]
     late = 0 if near or lots == 1 else LEFT_OVER

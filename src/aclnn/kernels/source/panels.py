@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.kernels.native.abi import NO_PLACE
+from aclnn.kernels.native.abi import FAR_WEIGHTS, NO_PLACE
 from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, shifted
 from aclnn.kernels.source.elements import finish_streams, floats, read, stream
@@ -17,7 +17,6 @@ from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
 WORTH_TURNING = 3  # terms side by side
 SQUARES = LANES * LINE  # elements that are turned at a time
 AHEAD = 8  # terms by which their channels are fetched
-FAR = 1 << 18  # elements of a packed weight that come out of the second cache before they are met
 
 
 @inner
@@ -31,7 +30,7 @@ def pack_weight(
     lo: int, hi: int, weight: Any, packed: Any, outputs: int, terms: int, places: Any, strides: Any
 ) -> None:
     """Panels of b, [term][columns]: an item is one. Strides are those of groups and outputs in `weight`, then how many
-    groups there are: items beyond them are further copies."""
+    groups there are, and how far copies lie apart: items beyond the groups are further copies."""
     use_widest_vectors()
     for item in range(lo, hi):
         source, to, columns, channels = begin_strip(item, COLUMNS, weight, packed, outputs, terms, strides)
@@ -56,7 +55,7 @@ def pack_taps(
     use_widest_vectors()
     for item in range(lo, hi):
         source, to, columns, channels = begin_strip(item, strip, weight, packed, outputs, terms, strides)
-        far = outputs * terms >= FAR and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
+        far = outputs * terms >= FAR_WEIGHTS and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
         if pack_terms(source, strides[1], places, terms, channels, to, columns, far) and address_of(found) != 0:
             found[0] = 1
         finish_streams()
