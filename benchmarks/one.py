@@ -18,7 +18,7 @@ from typing import Any
 import aclnn
 from aclnn.base import dtype as dtypes
 from aclnn.base.dtype import DType
-from benchmarks import machine
+from benchmarks import cores, machine
 from benchmarks.measure import Call, Patience, Timed
 from benchmarks.providers import IN_TURN, has, made, serving
 from benchmarks.shapes import COLUMNS, shapes_of
@@ -112,7 +112,8 @@ def _between(calls: dict[str, Call], limit: Call) -> dict[str, Call]:
 
 def times(calls: dict[str, Call], seconds: float, patience: Patience) -> dict[str, Any]:
     found, load = patience.compare(calls, seconds)
-    return {"times": {name: _short(timed) for name, timed in found.items()}, "load": round(load, 2)}
+    of_each = {name: _short(timed) for name, timed in found.items()}
+    return {"times": of_each, "load": round(load, 2), "apart": cores.apart()}
 
 
 def _short(timed: Timed) -> list[float]:
@@ -135,7 +136,8 @@ def said(row: dict[str, Any]) -> str:
         return f"{seconds}{row['peak'] / 2**20:.0f} MiB {row.get('provider', '')}"
     (_, first), *others = row["times"].items()
     ratios = [f"{first[1] / timed[1]:.3g} of {name}" for name, timed in others if name != "limit"]
-    return f"{', '.join([f'{1e3 * first[1]:.3f} ms', *ratios])}; others used {row['load']} cores"
+    apart = f", {row['apart']} ns apart" if row.get("apart") else ""
+    return f"{', '.join([f'{1e3 * first[1]:.3f} ms', *ratios])}; others used {row['load']} cores{apart}"
 
 
 if __name__ == "__main__":

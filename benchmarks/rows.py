@@ -1,7 +1,8 @@
 """The rows of measurements as files: a line of facts for each process, then a line for each shape.
 
 A line of facts has `run`, when it began, `process`, `column`, `threads` and the machine; a row `times`, per provider
-[20th percentile, median, 80th percentile, readings], in seconds per call, `work`, and the work of the `limit`.
+[20th percentile, median, 80th percentile, readings], in seconds per call, `work`, and the work of the `limit`; `load`,
+the cores that others used, and `apart`, the nanoseconds of a cache line from one core to another and back.
 """
 
 from __future__ import annotations
