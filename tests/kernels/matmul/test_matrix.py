@@ -119,6 +119,20 @@ def test_sums_over_rows(rows: int, left: int, right: int, more: int, gap: int, t
         assert_close(found, a.astype(float).T @ factor, np.abs(a).astype(float).T @ np.abs(factor), rows)
 
 
+@pytest.mark.parametrize("depth", [3, 64, 65, 255, 700])
+def test_bits_of_a_row_do_not_depend_on_where_in_which_tile_it_stands(depth: int) -> None:
+    """Where chains end in a tile is a matter of columns alone."""
+    rng = np.random.default_rng(depth)
+    (row, _), (b, b_spec) = spread(1, depth, 0, rng), spread(depth, 83, 0, rng)
+    seen = set()
+    for rows in (1, 4, 6, 7, 14):
+        a, a_spec = np.repeat(row, rows, 0), TensorSpec(FLOAT32, (rows, depth), (depth, 1))
+        c, _ = spread(rows, 83, 0, rng)
+        multiply(a_spec, b_spec, (a, b, c), 1, adds=False)
+        seen |= {line.tobytes() for line in c}
+    assert len(seen) == 1
+
+
 @pytest.mark.parametrize("rows", [1, 2, 5, 6, 7, 8, 13, 300])
 def test_the_same_bits_on_any_number_of_threads(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix, "PER_THREAD", 1)
