@@ -297,7 +297,7 @@ def add_blocks(
             continue
         skipped, met, to = first * of_each, (end - first) * of_each, shifted(sums, i * columns)
         at, offsets, theirs = shifted(places, i), shifted(rows, start + skipped), shifted(b, skipped * columns)
-        multiply(ROWS, 1, columns, met, table[CHAIN_LENGTH], x, at, offsets, theirs, 0, to, begun, aside)
+        multiply(ROWS, 1, columns, met, table[CHAIN_LENGTH], x, at, offsets, theirs, 0, to, begun, aside, b, 0)
 
 
 @inner

@@ -163,7 +163,7 @@ def add_tiles(
             for line in range(0, ROWS * columns, LINE):
                 fetch(made, line, TO_WRITE)  # it comes near while the terms are summed up
             b, chain = shifted(work, (panel - channel) * NEAR + (low - start) * columns), table[CHAIN_LENGTH]
-            multiply(ROWS, 1, columns, high - low, chain, near, bases, offsets, b, 0, made, begun, aside)
+            multiply(ROWS, 1, columns, high - low, chain, near, bases, offsets, b, 0, made, begun, aside, b, 0)
 
 
 @inner

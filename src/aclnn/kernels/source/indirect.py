@@ -19,10 +19,11 @@ from aclnn.kernels.native.abi import ROWS
 from aclnn.kernels.source.elements import narrowed, read, widened
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.loops import repeated
-from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
+from aclnn.kernels.source.vectors import LINE, TO_READ, ask_for, fetch, move
 
 LANES, ACROSS, FUSED = jit.vectors()
 COLUMNS = LANES * ACROSS
+FETCHES = LANES > 8  # whether there is time for it between the terms of a tile: with AVX2 all takes 2 to 5 % longer
 AT_ONCE, NARROW_AT_ONCE = 2, 8  # terms per row between two looks at the counter, also of tiles with few sums
 _BIT, _SMALL, _WORD, _FLOAT = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
@@ -45,34 +46,51 @@ def multiply(
     c: Any,
     add: Any,
     aside: Any,
+    coming: Any,
+    by: Any,
 ) -> Any:
     """A tile of `count` rows: c = Σ over k < depth, at least 1, or c += if `add`; columns are LANES, 2·LANES … COLUMNS.
 
     Count and panels are constants: so many panels of b, `to_next` apart, lie side by side in c. No more than `chain`
     terms are added one by one: their sums are added up in `aside`, which has room for a tile, and the result to c,
     so that the error of a long sum of equal terms hardly grows. It is no memory of this function, which LLVM would turn
-    into registers that there are none of.
+    into registers that there are none of. Unless `by` is a constant, what is `coming` is fetched, `by` elements on for
+    every AT_ONCE terms.
     """
+    fetches = FETCHES and not isinstance(by, types.Literal)
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        _, _, columns, depth, chain, x, bases, offsets, b, to_next, c, add, aside = args
-        rows = [builder.gep(x, [builder.load(builder.gep(bases, [_WORD(i)]))]) for i in range(count.literal_value)]
-        starts = [builder.mul(to_next, _WORD(p)) for p in range(panels.literal_value)]
-        for across in range(1, ACROSS + 1):
-            with builder.if_then(builder.icmp_signed("==", columns, _WORD(across * LANES))):
-                step = _step(builder, across, rows, starts)
-                vectors = range(len(rows) * len(starts) * across)
-                halves = 2 if across == ACROSS else 1
-                groups = [[i for i in vectors if i % across * halves // across == half] for half in range(halves)]
-                sums = _add_chains(builder, step, groups, depth, chain, offsets, b, aside)
-                _put(builder, sums, c, add)
+        _multiply(builder, count.literal_value, panels.literal_value, fetches, *args[2:])
         return ctx.get_dummy_value()
 
-    whole = types.int64
-    return types.void(count, panels, whole, whole, whole, x, bases, offsets, b, whole, c, types.boolean, aside), code
+    sizes = types.int64, types.int64, types.int64
+    more = types.int64, c, types.boolean, aside, coming, by
+    return types.void(count, panels, *sizes, x, bases, offsets, b, *more), code
 
 
-def _add_chains(builder: Any, step: Any, groups: Any, depth: Any, chain: Any, offsets: Any, b: Any, aside: Any) -> Any:
+def _multiply(
+    builder: Any, count: int, panels: int, fetches: bool, columns: Any, depth: Any, chain: Any, *of: Any
+) -> None:
+    x, bases, offsets, b, to_next, c, add, aside, coming, by = of
+    rows = [builder.gep(x, [builder.load(builder.gep(bases, [_WORD(i)]))]) for i in range(count)]
+    starts = [builder.mul(to_next, _WORD(p)) for p in range(panels)]
+    for across in range(1, ACROSS + 1):
+        with builder.if_then(builder.icmp_signed("==", columns, _WORD(across * LANES))):
+            step, groups = _step(builder, across, rows, starts), _ending_together(count * panels * across, across)
+            fetched = by if fetches and across == ACROSS else None
+            sums = _add_chains(builder, step, groups, depth, chain, (offsets, b, coming), fetched, aside)
+            _put(builder, sums, c, add)
+
+
+def _ending_together(vectors: int, across: int) -> list[list[int]]:
+    """Which sums of a tile end their chains at once: those of half of its columns, or all if there are few."""
+    halves = 2 if across == ACROSS else 1
+    return [[i for i in range(vectors) if i % across * halves // across == half] for half in range(halves)]
+
+
+def _add_chains(
+    builder: Any, step: Any, groups: Any, depth: Any, chain: Any, places: Any, fetched: Any, aside: Any
+) -> Any:
     """The sums of all chains as vectors. `groups`, one or two, say which end their chains together: the second half a
     chain behind the first, so that sums are put away while others go on (0.97 of the time, with AVX2). Only a column
     may decide about that: bits would else depend on where in a tile a row stands."""
@@ -83,18 +101,18 @@ def _add_chains(builder: Any, step: Any, groups: Any, depth: Any, chain: Any, of
     parts = [builder.select(several, part, depth) for part in parts]
     builder.branch(loop)
     builder.position_at_end(loop)
-    again, *phis = (builder.phi(kind) for kind in (_BIT, *(value.type for value in (depth, offsets, b, *sums))))
+    again, *phis = (builder.phi(kind) for kind in (_BIT, *(value.type for value in (depth, *places, *sums))))
     ends, (left, *state) = [], list(phis)
     for group, part in zip(groups, parts, strict=True):
         count = builder.select(builder.icmp_signed("<", left, part), left, part)
-        state = _chain(builder, step, state, count)
+        state = _chain(builder, step, state, count, fetched)
         left, following = builder.sub(left, count), builder.append_basic_block()
-        ends.append((builder.block, state[2:]))
+        ends.append((builder.block, state[3:]))
         builder.cbranch(builder.icmp_signed(">", left, _WORD(0)), following, behind)
         builder.position_at_end(following)
-        _store_all(builder, _added(builder, again, [state[2 + i] for i in group], aside, group), aside, group)
-        state = [_NOTHING if i - 2 in group else value for i, value in enumerate(state)]
-    firsts, nexts = (_BIT(0), depth, offsets, b, *sums), (_BIT(1), left, *state)
+        _store_all(builder, _added(builder, again, [state[3 + i] for i in group], aside, group), aside, group)
+        state = [_NOTHING if i - 3 in group else value for i, value in enumerate(state)]
+    firsts, nexts = (_BIT(0), depth, *places, *sums), (_BIT(1), left, *state)
     for phi, first, next_ in zip((again, *phis), firsts, nexts, strict=True):
         phi.add_incoming(first, before)
         phi.add_incoming(next_, builder.block)
@@ -112,18 +130,25 @@ def _either(builder: Any, ways: Any) -> Any:
     return phi
 
 
-def _chain(builder: Any, step: Any, state: Any, count: Any) -> Any:
-    """Offsets, b and sums after `count` terms."""
-    at_once = NARROW_AT_ONCE if 2 * (len(state) - 2) <= ROWS * ACROSS else AT_ONCE  # while there are registers for that
-    state = repeated(builder, builder.udiv(count, _WORD(at_once)), state, step, at_once)
+def _chain(builder: Any, step: Any, state: Any, count: Any, fetched: Any) -> Any:
+    """Places and sums after `count` terms."""
+    at_once = NARROW_AT_ONCE if 2 * (len(state) - 3) <= ROWS * ACROSS else AT_ONCE  # while there are registers for that
+
+    def fetching(i: Any, state: Any) -> Any:
+        offsets, b, coming, *sums = step(i, state)
+        ask_for(builder, coming, TO_READ)
+        return [offsets, b, builder.gep(coming, [fetched]), *sums]
+
+    steps = [step] * at_once if fetched is None else [fetching, *[step] * (at_once - 1)]
+    state = repeated(builder, builder.udiv(count, _WORD(at_once)), state, *steps)
     return repeated(builder, builder.urem(count, _WORD(at_once)), state, step)
 
 
 def _step(builder: Any, across: int, rows: Any, panels: Any) -> Any:
-    """What adds the terms of one k: offsets, b and sums before it, and after it."""
+    """What adds the terms of one k: offsets, b, what is coming and sums before it, and after it."""
 
     def step(_: Any, state: Any) -> Any:
-        offset_at, b_row, *sums = state
+        offset_at, b_row, coming, *sums = state
         offset = builder.load(offset_at)
         places = [builder.add(start, _WORD(v * LANES)) for start in panels for v in range(across)]
         right = [builder.load(vector_at(builder, b_row, place), align=4) for place in places]
@@ -132,7 +157,7 @@ def _step(builder: Any, across: int, rows: Any, panels: Any) -> Any:
             factor = _everywhere(builder, builder.load(builder.gep(row, [offset])))
             before = sums[i * len(right) : (i + 1) * len(right)]
             made += [_multiplied(builder, factor, b, c) for b, c in zip(right, before, strict=True)]
-        return [builder.gep(offset_at, [_WORD(1)]), builder.gep(b_row, [_WORD(across * LANES)]), *made]
+        return [builder.gep(offset_at, [_WORD(1)]), builder.gep(b_row, [_WORD(across * LANES)]), coming, *made]
 
     return step
 

@@ -10,15 +10,15 @@ from llvmlite import ir
 _WORD = ir.IntType(64)
 
 
-def repeated(builder: Any, count: Any, state: Any, step: Callable[[Any, Any], Any], at_once: int = 1) -> Any:
-    """The state after `step(i, state)` was done for i < count, each time `at_once` times one after the other; leaves
-    the builder behind the loop."""
+def repeated(builder: Any, count: Any, state: Any, *steps: Callable[[Any, Any], Any]) -> Any:
+    """The state after all `steps(i, state)` were done for i < count, each time one after the other; leaves the builder
+    behind the loop."""
     before, loop, behind = builder.block, *(builder.append_basic_block(name) for name in ("step", "done"))
     builder.cbranch(builder.icmp_signed(">", count, _WORD(0)), loop, behind)
     builder.position_at_end(loop)
     i, *now = (builder.phi(value.type) for value in (count, *state))
     after = now
-    for _ in range(at_once):
+    for step in steps:
         after = step(i, after)
     following = builder.add(i, _WORD(1))
     for phi, first, next_ in zip((i, *now), (_WORD(0), *state), (following, *after), strict=True):

@@ -16,12 +16,11 @@ from aclnn.kernels.source.elements import finish_streams, floats, read, stream, 
 from aclnn.kernels.source.helpers import inlined
 from aclnn.kernels.source.indirect import COLUMNS
 from aclnn.kernels.source.panels import width_of
-from aclnn.kernels.source.vectors import LINE, TO_WRITE, fetch
+from aclnn.kernels.source.vectors import LINE
 
 ONE, ZERO = np.float32(1), np.float32(0)
 KEPT = 7  # lists
 CANDIDATE = 2  # the gate that is no sigmoid
-ROWS_AHEAD = 4  # by which states are fetched that no cache would hold: a row's are as far from the next one's as a page
 IN_LINES = COLUMNS % LINE == 0  # whether a panel's columns fill lines: without AVX2 they are half of one
 
 
@@ -150,10 +149,6 @@ def forward(
                 4 * channel * together + (b - first) * width,
             )
             row, to = b * hidden + k, b * strides[0] + k
-            for line in range(0, count if keeps == KEEPS_FAR else 0, LINE):
-                fetch(c, row + ROWS_AHEAD * hidden + line, TO_WRITE)
-                fetch(h, row + ROWS_AHEAD * hidden + line, TO_WRITE)
-                fetch(out, to + ROWS_AHEAD * strides[0] + line, TO_WRITE)
             if summed:
                 _open(sums, made, apart, a, b * a_pitch + k, bias, k, hidden, count)
                 _renew(sums, made, apart, c, row, tanhs, h, out, to, count)

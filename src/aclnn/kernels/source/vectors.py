@@ -114,15 +114,18 @@ def fetch(context: Any, pointer: Any, index: Any, purpose: Any) -> Any:
     TO_WRITE, or TO_READ_LATER, for which the second cache is near enough."""
 
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, _SMALL, _SMALL, _SMALL])
-        ask = get_or_insert_function(b.module, kind, "llvm.prefetch.p0")
-        writes, later = (int(purpose.literal_value == wanted) for wanted in (TO_WRITE, TO_READ_LATER))
-        at = b.bitcast(b.gep(args[0], [args[1]]), byte)
-        b.call(ask, [at, _SMALL(writes), _SMALL(3 - later), _SMALL(1)])
+        ask_for(b, b.gep(args[0], [args[1]]), purpose.literal_value)
         return ctx.get_dummy_value()
 
     return types.void(pointer, types.int64, purpose), code
+
+
+def ask_for(b: Any, place: Any, purpose: int) -> None:
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, _SMALL, _SMALL, _SMALL])
+    writes, later = (int(purpose == wanted) for wanted in (TO_WRITE, TO_READ_LATER))
+    ask = get_or_insert_function(b.module, kind, "llvm.prefetch.p0")
+    b.call(ask, [b.bitcast(place, byte), _SMALL(writes), _SMALL(3 - later), _SMALL(1)])
 
 
 @intrinsic
