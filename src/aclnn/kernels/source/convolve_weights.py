@@ -36,7 +36,7 @@ from aclnn.kernels.native.abi import (
 from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.indirect import COLUMNS, multiply, pack_rows, pack_tiles, whole_vectors, words
+from aclnn.kernels.source.indirect import COLUMNS, clear_beyond, multiply, pack_rows, pack_tiles, whole_vectors, words
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
 from aclnn.kernels.source.shares import first_share, following
@@ -180,7 +180,9 @@ def pack_panels(outer: Any, step: int, places: Any, count: int, channel: int, be
     """`count` positions of the channels from one to below the other, a panel of NEAR rows after the other."""
     for panel in range(channel, beyond, COLUMNS):
         to, channels = shifted(target, (panel - channel) * NEAR), min(COLUMNS, beyond - panel)
-        pack_rows(shifted(outer, panel * step), step, places, count, channels, to, width_of(beyond - panel))
+        columns = width_of(beyond - panel)
+        clear_beyond(to, count, columns, channels, columns)
+        pack_rows(shifted(outer, panel * step), step, places, count, channels, to, columns)
 
 
 def join(lo: int, hi: int, made: Any, out: int, found: Any, groups: int, places: Any, strides: Any, table: Any) -> None:

@@ -332,6 +332,16 @@ def pack_tiles(x: Any, rows: Any, tiles: int, places: Any, count: int, depth: in
                     target[to + k * ROWS + i] = x[rows[t * ROWS + i] + places[k]]
 
 
+@inner
+def clear_beyond(panel: Any, rows: int, columns: int, channels: int, beyond: int) -> None:
+    """Zeros in the columns of a panel from its last channel on, up to the one that is beyond: nobody takes what they
+    make, but it is made, and where memory happens to hold subnormal numbers a multiplication takes a hundred cycles."""
+    if channels < beyond:
+        for row in range(rows):
+            for m in range(channels, beyond):
+                panel[row * columns + m] = 0
+
+
 @intrinsic(prefer_literal=True)
 def words(context: Any, count: Any) -> Any:
     """`count` int64 on the stack; count is a constant."""

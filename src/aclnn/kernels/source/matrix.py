@@ -24,6 +24,7 @@ from aclnn.kernels.source.indirect import (
     COLUMNS,
     FETCHES,
     LANES,
+    clear_beyond,
     multiply,
     pack_rows,
     pack_tiles,
@@ -386,4 +387,6 @@ def pack_panels(source: Any, places: Any, count: int, columns: int, target: Any)
     """`count` rows as panels of DEPTH rows each."""
     for channel in range(0, columns, COLUMNS):
         to, width = shifted(target, channel * DEPTH), width_of(columns - channel)
-        pack_rows(shifted(source, channel), 1, places, count, min(COLUMNS, columns - channel), to, width)
+        channels = min(COLUMNS, columns - channel)
+        clear_beyond(to, count, width, channels, width)
+        pack_rows(shifted(source, channel), 1, places, count, channels, to, width)

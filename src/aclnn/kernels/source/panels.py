@@ -11,7 +11,7 @@ from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, shifted
 from aclnn.kernels.source.elements import finish_streams, floats, read, stream
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.indirect import COLUMNS, LANES, pack_rows, turn, whole_vectors
+from aclnn.kernels.source.indirect import COLUMNS, LANES, clear_beyond, pack_rows, turn, whole_vectors
 from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
 
 WORTH_TURNING = 3  # terms side by side
@@ -71,11 +71,7 @@ def begin_strip(item: int, strip: int, weight: Any, packed: Any, outputs: int, t
     columns = width_of(outputs - first)
     copy, group = group // strides[2], group % strides[2]
     to = shifted(packed, copy * strides[3] + (group * whole_vectors(outputs) + first) * terms + channel - first)
-    beyond = min(strip, first + columns - channel)
-    if channels < beyond:
-        for i in range(terms):
-            for m in range(channels, beyond):
-                to[i * columns + m] = 0
+    clear_beyond(to, terms, columns, channels, min(strip, first + columns - channel))
     return shifted(weight, group * strides[0] + channel * strides[1]), to, columns, channels
 
 
