@@ -113,7 +113,7 @@ def test_positions_joined_to_blocks(
 ) -> None:
     """With NaN and Inf where a tap is that a neighbour in the block does not meet."""
     monkeypatch.setattr(direct, "matmuls_are_ahead", lambda *given: True)
-    monkeypatch.setattr(tiles, "_cost", lambda overs, channels: -max(over.block for over in overs))  # they always pay
+    monkeypatch.setattr(tiles, "_cost", lambda overs, *given: -max(over.block for over in overs))  # they always pay
     backward = convolution_backward_case(batch=2, device=CPU, **attributes)
     forward = convolution_case(batch=2, device=CPU, **attributes)
     assert any(over.block > 1 for case in (backward, forward) for over in _passes_of(case))

@@ -57,6 +57,7 @@ FEW_CHANNELS = 2  # vectors of them: with fewer, blocks of positions may pay
 BLOCKS = (1, 2, 3, 4, 5, 8, 16)  # how many positions, or as many times the stride, blocks may have along an axis
 WORTH_JOINING = 0.8  # of the cost without blocks
 PASS = 2000  # the cost of a pass, in multiplications of vectors
+PACKING = 6  # that of an element of a block's weight
 
 
 def places_of(box: Sequence[int]) -> int:
@@ -103,15 +104,24 @@ def cheapest_passes(shape: Shape, onto_wide: bool, channels: int) -> list[Pass]:
     choices = [sorted({1, *(s * n for n in BLOCKS if s * n <= size)}) for s, size in zip(strides, sizes, strict=True)]
     choices[:-2] = [c[:2] for c in choices[:-2]]
     found = [shape.passes(onto_wide, blocks) for blocks in itertools.product(*choices)]
-    best = min(found, key=lambda overs: _cost(overs, channels))
-    return best if _cost(best, channels) < WORTH_JOINING * _cost(alone, channels) else alone
+    pictures = shape.wide.shape[0]
+    best = min(found, key=lambda overs: _cost(overs, channels, pictures))
+    joined, single = (_cost(overs, channels, pictures) for overs in (best, alone))
+    return best if joined < WORTH_JOINING * single else alone
 
 
-def _cost(overs: Sequence[Pass], channels: int) -> float:
-    """Multiplications of vectors, and half of one for every element that is read for them."""
+def _cost(overs: Sequence[Pass], channels: int, pictures: int) -> float:
+    """Multiplications of vectors by an element, half of one for every element that is read for them, and what packing
+    takes: a block has its own weight at each of its positions, which is packed once, however few pictures there are."""
     lanes = jit.vectors().lanes
     return sum(
-        math.prod(over.sizes) * len(over.shifts) * (-(-over.block * channels // lanes) + 0.5) + PASS for over in overs
+        len(over.shifts)
+        * (
+            pictures * math.prod(over.sizes) * (-(-over.block * channels // lanes) + 0.5)
+            + PACKING * over.block * channels
+        )
+        + PASS
+        for over in overs
     )
 
 
