@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -190,8 +191,7 @@ def test_sequences_that_part_get_the_same_bits(make: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(matrix, "step", step)
     case, seen = make(5, 13, 20, 140), set()
     for least, threads in ((1, 1), (1, 2), (1, 3), (1, 7), (14, 3)):
-        monkeypatch.setattr(matrix, "ROWS_APART", least)
-        monkeypatch.setattr(matrix, "FEW_APART", least)
+        monkeypatch.setattr(matrix, "ROWS_APART", ((math.inf, least),))
         aclnn.cache_clear()
         filled = fill(case, 5)
         with aclnn.threads(threads):

@@ -5,6 +5,7 @@ What a launch takes of the workspace for itself serves others before and after.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +20,10 @@ from aclnn.kernels.shared.workspace import in_lines
 
 PACKED_PER_THREAD = 32768  # elements to pack that pay for waking a thread
 PER_THREAD = 100_000  # multiplications that do
-ROWS_APART = 8  # sequences of an LSTM that a thread must have for itself, so that weights are not only read for them
-FEW_APART, NEAR = 4, 131072  # how many suffice for so many weights: they lie in a thread's own cache
+# How many sequences of an LSTM a thread must have for itself, for up to so many weights: each thread reads all of
+# them in every step, past its own cache where they are many (16 sequences, 512 features: 0.87 to 0.91 of the time if
+# threads share the units instead; 8 sequences, 256 features: 0.78).
+ROWS_APART = ((1 << 17, 4), (1 << 18, 8), (1 << 21, 32), (math.inf, 64))
 SUMS_TOGETHER = 65536  # elements of a step that gates are given at once: long rows, of which the next is guessed
 
 
@@ -65,14 +68,15 @@ def step(a: TensorSpec, b: Packed, room: Room, may_part: bool, x_by: Packed | No
     theirs. Lots of sequences that go through all steps on a thread of their own need not wait for each other after
     each, but there must be enough in a lot."""
     batch, team = a.shape[0], worth(a.size * b.units * b.kinds, PER_THREAD, room.threads)
-    least = FEW_APART if b.depth * b.units * b.kinds <= NEAR else ROWS_APART
+    x_place, x_depth = (None, 0) if x_by is None else (x_by.place, x_by.depth)
+    weights = (b.depth + x_depth) * b.units * b.kinds
+    least = next(rows for most, rows in ROWS_APART if weights <= most)
     apart = team if may_part and batch >= least * team else 1
     within = team if apart == 1 else 1
     rows = -(-batch // apart) + ROWS
     panels = max(1, min(-(-panels_of(b.units) // within), SUMS_TOGETHER // (b.kinds * rows * columns())))
     together = panels * columns()
     per_lot = in_lines(b.kinds * rows * min(together, packed_columns(b.units)) + ROWS * columns())
-    x_place, x_depth = (None, 0) if x_by is None else (x_by.place, x_by.depth)
     operands = "a", None, None, b.place, _scratch(room, per_lot * team), "x", x_place
     rows_of = np.minimum(np.arange(batch + ROWS), batch - 1)
     put, longest = room.numbers.put, max(b.depth, x_depth)
