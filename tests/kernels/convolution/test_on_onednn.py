@@ -167,10 +167,41 @@ IS_AHEAD = on_onednn.is_ahead
 
 
 @pytest.mark.parametrize(
+    ("change", "backwards", "forwards"),
+    [
+        ({}, True, True),
+        ({"in_channels": 3}, True, False),
+        ({"in_channels": 3, "stride": 4, "kernel": 8}, False, False),
+        ({"in_channels": 5}, True, True),
+        ({"in_channels": 6, "groups": 2}, True, False),
+        ({"in_channels": 20, "out_channels": 24}, True, True),
+        ({"kernel": 1, "size": 90}, True, True),
+        ({"kernel": 1, "size": 90, "groups": 2}, False, False),
+        ({"kernel": 1, "size": 90, "in_channels": 16}, False, False),
+        ({"size": 12}, False, False),
+    ],
+    ids=str,
+)
+def test_where_onednn_is_asked_first_with_amx(
+    change: dict[str, object], backwards: bool, forwards: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onednn.library(), "has_amx", True)
+    attributes = {**LARGE, "dtype": BFLOAT16, **change}
+    asked = [IS_AHEAD(make(**attributes).call) for make in (convolution_backward_case, convolution_case)]
+    assert [reason is not None for reason in asked] == [backwards, forwards]
+
+
+@pytest.mark.parametrize("has_amx", [False, True])
+def test_what_is_not_bfloat16_does_not_wait_for_onednn(has_amx: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onednn.library(), "has_amx", has_amx)
+    asked = [IS_AHEAD(convolution_backward_case(**LARGE, dtype=dtype).call) for dtype in (FLOAT32, BFLOAT16)]
+    assert [reason is not None for reason in asked] == [False, True]
+
+
+@pytest.mark.parametrize(
     ("change", "ahead"),
     [
         ({}, True),
-        ({"dtype": FLOAT32}, False),
         ({"size": 12}, False),  # 1.8 million multiplications
         ({"out_channels": 0}, False),  # none at all
         ({"in_channels": 3}, False),  # of which gradInput is made
@@ -182,7 +213,8 @@ IS_AHEAD = on_onednn.is_ahead
     ],
     ids=str,
 )
-def test_where_onednn_is_asked_first(change: dict[str, object], ahead: bool) -> None:
+def test_where_onednn_is_asked_first(change: dict[str, object], ahead: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onednn.library(), "has_amx", False)
     attributes = {**LARGE, "dtype": BFLOAT16, **change}
     backward = convolution_backward_case(**attributes)
     assert (IS_AHEAD(backward.call) is not None) == ahead
@@ -204,7 +236,10 @@ def test_where_onednn_is_asked_first(change: dict[str, object], ahead: bool) -> 
     ],
     ids=str,
 )
-def test_vectors_that_channels_do_not_fill_matter_backwards(change: dict[str, object], ahead: bool) -> None:
+def test_vectors_that_channels_do_not_fill_matter_backwards(
+    change: dict[str, object], ahead: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onednn.library(), "has_amx", False)
     attributes = {**LARGE, "dtype": BFLOAT16, **change}
     assert (IS_AHEAD(convolution_backward_case(**attributes).call) is not None) == ahead
     assert IS_AHEAD(convolution_case(**attributes).call) is not None
