@@ -15,7 +15,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.kernels.convolution.boxes import WORTH_LEAVING_OUT, Pass, Triple
-from aclnn.kernels.matmul.tiles import even_chain
+from aclnn.kernels.matmul.tiles import columns, even_chain
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import MOST_KINDS, NEAR
 
@@ -28,6 +28,9 @@ SCATTERED = 0.06
 MANY_CHANNELS = 128  # of which that is so; of fewer, less
 TOGETHER = 1200  # terms of neighbouring blocks, so that results are met less often (2 %)
 FAR_CHANNELS = 256  # of which blocks are long enough; so are those of whole planes
+WIDE = 64  # columns of a panel, of which NEAR terms are twice what a first cache holds
+NEAR_WIDE = 128  # terms that it does hold, beside the lines of so many channels: of those, long sums take 0.9 to 0.98
+LONG = 512  # terms of such a sum
 CHAIN_END = 3  # terms that could be added while the sum of a chain is put away
 
 
@@ -96,13 +99,19 @@ def _order(over: Pass, channels: int, axes: tuple[int, ...]) -> Order:
     counts = [len(over.axes[d].shifts) for d in axes]
     shifts = math.prod(counts)
     terms = channels * len(over.shifts) // shifts
-    per_shift = -(-terms // NEAR)
+    per_shift = -(-terms // _near(channels, channels * over.most_taps))
     block = -(-terms // per_shift) if per_shift else 1
     chain = even_chain(channels * over.most_taps, block)
     last = counts[-1] if counts else 1
     most = TOGETHER if channels < FAR_CHANNELS and 0 not in axes[-1:] else NEAR
     fits = per_shift == 1 and block % chain == 0 and last * block <= most  # chains begin where blocks do
     return Order(axes, shifts, per_shift, last if fits else 1, chain)
+
+
+def _near(channels: int, terms: int) -> int:
+    """How many terms of a sum are brought near at a time."""
+    is_wide = columns() >= WIDE and channels >= FAR_CHANNELS and terms >= LONG
+    return NEAR_WIDE if is_wide else NEAR
 
 
 def in_order(of_channels: Array, over: Pass, axes: tuple[int, ...]) -> Array:
