@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import aclnn
 from aclnn import ops
+from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import Case, fill, views
@@ -254,6 +256,30 @@ def test_pictures_with_channels_last_are_not_laid_out_again(transposed: bool) ->
     met = [buffer for _, given in steps for which, buffer in given.items() if which != onednn.SCRATCHPAD]
     assert all(buffer.offset is None for buffer in met if buffer.layout.size >= 2 * case.call["input"].size)
     assert_sound(case, "fast")
+
+
+MISTAKEN: list[dict[str, Any]] = [
+    {"in_channels": 100, "out_channels": 2, "size": (17, 9), "kernel": (1, 2), "stride": (3, 1), "padding": (0, 2)},
+    {"in_channels": 48, "out_channels": 64, "size": (30, 30), "kernel": (2, 3), "stride": (3, 1)},
+    {"in_channels": 48, "out_channels": 130, "size": (28, 14), "kernel": (7, 4), "stride": (3, 4), "padding": (3, 0)},
+    {"in_channels": 32, "out_channels": 8, "size": (5, 7, 9), "kernel": 3, "stride": (3, 2, 2), "padding": (0, 1, 1)},
+    *(
+        {"in_channels": 16, "out_channels": 8, "size": (1, *more), "kernel": (2, *[1] * len(more))}
+        | {"stride": 3, "padding": (1, *[0] * len(more)), "dilation": 2}
+        for more in ((), (5,), (5, 5))  # the picture lies at 0, the taps at -1 and 1
+    ),
+]
+"""What oneDNN 3.2 gets wrong with AMX: sums with strides, gradients of planes that no tap meets; and where nothing but
+padding was met, in three dimensions, it ended the process."""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("attributes", MISTAKEN, ids=str)
+def test_what_it_gets_wrong_is_made_otherwise(attributes: dict[str, Any], transposed: bool, threads: int) -> None:
+    with aclnn.threads(threads):
+        for make in (convolution_case, convolution_backward_case):
+            assert_sound(make(**attributes, transposed=transposed, dtype=BFLOAT16, device=CPU), "fast")
 
 
 @pytest.mark.parametrize("size", [3, 40])

@@ -127,22 +127,39 @@ def refused(call: Call) -> str | None:
     if "bias" in call.values and call["bias"] is not None and call["transposed"]:
         return "it adds no bias to a transposed convolution"
     try:
-        has_bfloat16 = onednn.library().has_bfloat16
+        library = onednn.library()
     except onednn.OneDnnError as reason:
         return str(reason)
-    if not has_bfloat16:
+    if not library.has_bfloat16:
         return "the processor has no instructions for bfloat16"
     if "outputMask" in call.values and call["outputMask"][1] and _has_idle_taps(call):
         return "it writes no gradient of some taps that meet nothing but padding"
+    if library.has_amx and _passes_planes_over(call):
+        return "it writes nothing to planes that no tap meets"
     return None
+
+
+def _along(call: Call) -> Sequence[Sequence[tuple[slice, slice]]]:
+    """By axis, for every tap: the positions of the narrow side that take part and those of the wide side they meet."""
+    wide, narrow = (call[name].shape[2:] for name in sides(call))
+    window, kernel = window_of(call), call["weight"].shape[2:]
+    return tap_ranges(narrow, wide, kernel, window.stride, window.padding_before, window.dilation)
 
 
 def _has_idle_taps(call: Call) -> bool:
     """Whether some meet nothing but padding."""
-    wide, narrow = (call[name].shape[2:] for name in sides(call))
-    window, kernel = window_of(call), call["weight"].shape[2:]
-    along = tap_ranges(narrow, wide, kernel, window.stride, window.padding_before, window.dilation)
-    return any(positions.start == positions.stop for taps in along for positions, _ in taps)
+    return any(positions.start == positions.stop for taps in _along(call) for positions, _ in taps)
+
+
+def _passes_planes_over(call: Call) -> bool:
+    """Whether the wide side is made and, in three dimensions, has planes that no tap meets."""
+    is_gradient = "outputMask" in call.values
+    planes: tuple[int, ...] = call[sides(call)[0]].shape[2:-2]
+    is_made: bool = not call["transposed"] and call["outputMask"][0] if is_gradient else call["transposed"]
+    if not is_made or len(planes) == 0:
+        return False
+    met = {plane for _, those in _along(call)[0] for plane in range(planes[0])[those]}
+    return len(met) != planes[0]
 
 
 def prepared(asked: AskedConvolution, threads: int, exact: Prepared) -> Prepared | Refusal:
