@@ -173,9 +173,11 @@ IS_AHEAD = on_onednn.is_ahead
     [
         ({}, True, True),
         ({"in_channels": 3}, True, False),
-        ({"in_channels": 3, "stride": 4, "kernel": 8}, False, False),
+        ({"in_channels": 3, "kernel": 7}, True, True),
+        ({"in_channels": 3, "stride": 4, "kernel": 4, "size": 100}, False, False),
         ({"in_channels": 5}, True, True),
-        ({"in_channels": 6, "groups": 2}, True, False),
+        ({"in_channels": 24, "groups": 2}, False, False),
+        ({"groups": 2}, True, True),
         ({"in_channels": 20, "out_channels": 24}, True, True),
         ({"kernel": 1, "size": 90}, True, True),
         ({"kernel": 1, "size": 90, "groups": 2}, False, False),

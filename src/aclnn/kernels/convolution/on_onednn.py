@@ -43,9 +43,10 @@ from aclnn.kernels.registry import Prepared, Refusal, Run
 from aclnn.kernels.shared import sums
 from aclnn.kernels.shared.ports import Port, Traffic, input_port, output_port
 
-FEW_CHANNELS, FEW_IN_GROUPS = 4, 7  # with these or less, tiles may be ahead
-FEW_MULTIPLICATIONS, FEW_FOR_TILES = 3_000_000, 2_000_000  # with less they are, also if the others are done by AMX
-PATCH = 4  # a stride by which a picture is cut into patches
+FEW_CHANNELS, FEW_MULTIPLICATIONS = 4, 3_000_000  # with less, tiles are ahead
+FEW_FOR_TILES = 2_000_000  # multiplications, where the others are done by AMX
+FEW_TERMS = 64  # of a sum, if there are few channels
+PATCH = 3  # a stride by which a picture is cut into patches
 VECTOR = 16  # channels that oneDNN multiplies together
 LOOK = ("convert.find_not_finite_bfloat16", "BI")
 LOOKS_PER_THREAD = 1 << 17  # elements to look at that pay for waking a thread
@@ -92,15 +93,17 @@ class Channels(NamedTuple):
         return not few and (self.is_forward or not ragged) and self.multiplications >= FEW_MULTIPLICATIONS
 
     def fill_its_tiles(self) -> bool:
-        """Whether it is ahead with AMX (Xeon, two threads, 500 shapes both ways), whose tiles multiply up to six times
-        as fast: 1.6 times in the mean, up to 5. What it writes in an order of its own takes it long where there is
-        little to multiply: tiles take 0.8 to 0.9 of its time with one tap in groups or of 16 channels and fewer,
-        forwards of less than 5 channels (8 in groups) 0.4 to 1, gradients of 3 with strides from 4 on 0.3 to 1. Chosen
-        so, what serves takes 1.04 of the time of what is best, in the mean."""
-        few = FEW_IN_GROUPS if self.groups > 1 else FEW_CHANNELS
-        if self.has_one_tap and (self.groups > 1 or min(self.made, self.of) <= VECTOR):
+        """Whether it is ahead with AMX (Xeon, two threads, 300 shapes both ways), whose tiles multiply up to six times
+        as fast: 1.4 times in the mean, up to 4. Groups must fill them, or they are made by another implementation, in
+        up to 6 times what tiles of ours take. What it lays out anew takes it long where there is little to multiply:
+        one tap in groups, or of 16 channels and fewer, 0.9; forwards of less than 4 channels and 16 taps, and gradients
+        of as many with strides from 3 on, 0.3 to 1. What is chosen so takes 1.04 of the time of what is best."""
+        if self.groups > 1 and (self.has_one_tap or self.made % VECTOR > 0 or self.of % VECTOR > 0):
             return False
-        if (self.is_forward and self.of <= few) or (self.made < FEW_CHANNELS and min(self.stride) >= PATCH):
+        if self.has_one_tap and min(self.made, self.of) <= VECTOR:
+            return False
+        few_terms = self.is_forward and self.of < FEW_CHANNELS and self.of * math.prod(self.taps) <= FEW_TERMS
+        if few_terms or (self.made < FEW_CHANNELS and min(self.stride) >= PATCH):
             return False
         return self.multiplications >= FEW_FOR_TILES
 
