@@ -53,11 +53,12 @@ def level() -> str:
 
 
 def slug() -> str:
-    """A short name of the processor: amd-epyc-zen4."""
+    """A short name of the processor: amd-epyc-zen4, intel-xeon-amx."""
     about = _described()
     words = re.sub(r"\(\w+\)|\b(CPU|Processor)\b|@.*", " ", about["model name"]).lower().split()
     family, model = (int(about.get(name, "0")) for name in ("cpu family", "model"))
-    core = _zen(family, model) if words[0] == "amd" else f"{family}-{model}"
+    core = "amx" if "amx_bf16" in _flags() else f"{family}-{model}"  # virtual machines say any model
+    core = _zen(family, model) if words[0] == "amd" else core
     return "-".join([*words[:2], core])
 
 

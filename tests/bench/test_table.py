@@ -144,6 +144,7 @@ def test_the_machine_measured_last_comes_first(tmp_path: Path) -> None:
         ({"model name": "AMD EPYC", "cpu family": "25", "model": "17"}, "amd-epyc-zen4"),
         ({"model name": "AMD EPYC 7763 64-Core Processor", "cpu family": "25", "model": "1"}, "amd-epyc-zen3"),
         ({"model name": "Intel(R) Xeon(R) CPU @ 2.80GHz", "cpu family": "6", "model": "85"}, "intel-xeon-6-85"),
+        ({"model name": "Intel(R) Xeon(R) Processor", "flags": "fpu amx_bf16 amx_tile"}, "intel-xeon-amx"),
     ],
 )
 def test_processors_have_short_names(said: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import aclnn
-from aclnn.kernels.convolution import on_onednn
+from aclnn.kernels.convolution import bfloat16_rule
 from aclnn.kernels.onednn import library as onednn
 from tests.doors.toolchain import needs_compiler
 
@@ -115,7 +115,7 @@ def failing(execute: Any, after: int) -> Any:
 def test_onednn_that_fails_half_way_is_a_code_and_the_next_call_is_right(
     after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(on_onednn, "is_ahead", lambda call: "not asked")
+    monkeypatch.setattr(bfloat16_rule, "is_ahead", lambda call: "not asked")
     monkeypatch.setattr(onednn.library(), "has_bfloat16", True)
     aclnn.cache_clear()
     rng = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels.convolution import direct, fast, on_onednn
+from aclnn.kernels.convolution import bfloat16_rule, direct, fast, on_onednn
 from aclnn.kernels.onednn import library as onednn
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
@@ -39,7 +39,7 @@ def onednn_alone() -> Iterator[None]:
     """Direct kernels and tiles leave all bfloat16 to oneDNN here, whatever this processor would choose."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(direct, "matmuls_are_ahead", lambda *given: True)
-        patch.setattr(on_onednn, "is_ahead", lambda call: "not asked")
+        patch.setattr(bfloat16_rule, "is_ahead", lambda call: "not asked")
         patch.setattr(onednn.library(), "has_bfloat16", True)
         aclnn.cache_clear()
         yield
@@ -165,7 +165,7 @@ def test_who_serves_what(monkeypatch: pytest.MonkeyPatch) -> None:
     aclnn.cache_clear()
 
 
-IS_AHEAD = on_onednn.is_ahead
+IS_AHEAD = bfloat16_rule.is_ahead
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.contract.cases import Case, fill
-from aclnn.kernels.convolution import direct, on_onednn, on_tiles, tiles
+from aclnn.kernels.convolution import bfloat16_rule, direct, on_tiles, tiles
 from aclnn.kernels.convolution.boxes import Pass
 from aclnn.ops.convolution import convolution_backward, convolution_backward_case
 from aclnn.ops.convolution_forward import convolution, convolution_case
@@ -45,7 +45,7 @@ def always_tiles() -> Iterator[None]:
     """Whatever else is faster, tiles serve."""
     aclnn.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(on_onednn, "is_ahead", lambda call: None)
+        patch.setattr(bfloat16_rule, "is_ahead", lambda call: None)
         yield
     aclnn.cache_clear()
 

@@ -12,7 +12,7 @@ from typing import Any
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
 from aclnn.kernels.conv_tbc.numpy import conv_tbc_backward_numpy, conv_tbc_numpy
-from aclnn.kernels.convolution import fast, on_onednn
+from aclnn.kernels.convolution import bfloat16_rule, fast
 from aclnn.kernels.convolution.call import FORWARD, AskedConvolution
 from aclnn.kernels.registry import Prepared, Refusal, kernel
 
@@ -20,7 +20,7 @@ BACKWARD = ("gradOutput", "input", "weight", "bias", "gradInput", "gradWeight", 
 
 
 def gives_way(call: Call) -> str | None:
-    return on_onednn.is_ahead(_asked(call).call)
+    return bfloat16_rule.is_ahead(_asked(call).call)
 
 
 @kernel("aclnnConvTbcBackward", "tiles", engine="fast", gives_way=gives_way)

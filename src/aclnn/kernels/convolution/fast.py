@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from aclnn.contract.call import Call
-from aclnn.kernels.convolution import direct, on_onednn, on_tiles
+from aclnn.kernels.convolution import bfloat16_rule, direct, on_onednn, on_tiles
 from aclnn.kernels.convolution.call import BACKWARD, FORWARD, AskedConvolution, not_taken, wanted
 from aclnn.kernels.convolution.numpy import convolution_backward_numpy, convolution_numpy
 from aclnn.kernels.native import jit, launch_sequence
@@ -31,7 +31,7 @@ def onednn(asked: AskedConvolution, threads: int) -> Prepared | Refusal:
 
 
 def gives_way(call: Call) -> str | None:
-    return on_onednn.is_ahead(call)
+    return bfloat16_rule.is_ahead(call)
 
 
 def _asked(call: Call) -> AskedConvolution:
