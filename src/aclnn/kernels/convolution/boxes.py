@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from aclnn.base.dtype import FLOAT32
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.native.abi import STAGE_SIZE
@@ -212,6 +213,11 @@ def lay_out(picture: Picture, channels: int, over: Pass, box: Sequence[int], cop
     assert len(table) == STAGE_SIZE
     rows = np.add.outer(np.arange(channels, dtype=np.int64) * laid[1], np.array(places, np.int64))
     return Laid(table, rows, in_lines(box[0] * laid[0]) if copied else 0)
+
+
+def must_copy(source: TensorSpec, pads: bool) -> bool:
+    """Whether a picture cannot be read where it lies."""
+    return source.dtype is not FLOAT32 or pads
 
 
 def _copied_strides(picture: Picture, channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:

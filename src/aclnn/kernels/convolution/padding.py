@@ -42,6 +42,7 @@ class Order(NamedTuple):
     per_shift: int  # blocks of the sum for each
     together: int  # neighbouring blocks that are added up before the result takes them
     chain: int  # how many terms are added one by one
+    in_strips: bool = False  # of positions, not on tiles: see source/convolve_few.py
 
     @property
     def blocks(self) -> int:
@@ -78,15 +79,17 @@ class Order(NamedTuple):
         return np.concatenate([masks, np.zeros(MOST_KINDS - masks.size, np.int64), *kinds])
 
 
-def order_of(over: Pass, sizes: Triple, channels: int) -> Order:
-    """The order in which a sum over so many channels, of a picture of these sizes, takes the least."""
-    few = [d for d, axis in enumerate(over.axes) if axis.size <= LONGEST]
+def order_of(over: Pass, sizes: Triple, channels: int, in_strips: bool = False) -> Order:
+    """The order in which a sum over so many channels, of a picture of these sizes, takes the least. Strips
+    have positions of neighbouring rows, which are of one kind then."""
+    few = [d for d, axis in enumerate(over.axes[:1] if in_strips else over.axes) if axis.size <= LONGEST]
     met = {d: over.axes[d].meets(sizes[d]) for d in few}
     worth = [d for d, m in met.items() if over.block == 1 and m.size and m.mean() <= 1 - WORTH_LEAVING_OUT]
     choices = itertools.chain.from_iterable(itertools.combinations(worth, n) for n in range(len(worth) + 1))
     few_kinds = (axes for axes in choices if math.prod(_kinds_of(met[d]) for d in axes) <= MOST_KINDS)
     orders = [_order(over, channels, axes) for axes in few_kinds]
-    return min((o for o in orders if o.shifts <= MOST_SHIFTS), key=lambda order: order.cost(over, sizes, channels))
+    best = min((o for o in orders if o.shifts <= MOST_SHIFTS), key=lambda order: order.cost(over, sizes, channels))
+    return best._replace(in_strips=in_strips)
 
 
 def _kinds_of(met: Array) -> int:

@@ -17,6 +17,7 @@ from aclnn.base.dtype import FLOAT32, DType
 from aclnn.base.geometry import Array
 from aclnn.base.taps import Window
 from aclnn.base.tensor import TensorSpec, dense
+from aclnn.kernels.convolution import strips
 from aclnn.kernels.convolution.boxes import (
     Laid,
     Pass,
@@ -26,6 +27,7 @@ from aclnn.kernels.convolution.boxes import (
     divided_between,
     largest,
     lay_out,
+    must_copy,
     passes,
 )
 from aclnn.kernels.convolution.padding import Order, in_order, order_of
@@ -56,6 +58,7 @@ MULTIPLICATIONS_PER_THREAD = 1 << 17  # that do so too
 FEW_CHANNELS = 2  # vectors of them: with fewer, blocks of positions may pay
 BLOCKS = (1, 2, 3, 4, 5, 8, 16)  # how many positions, or as many times the stride, blocks may have along an axis
 WORTH_JOINING = 0.8  # of the cost without blocks
+READING = 0.5  # the cost of an element that is read for these
 PASS = 2000  # the cost of a pass, in multiplications of vectors
 PACKING = 6  # that of an element of a block's weight
 
@@ -73,6 +76,9 @@ class Shape(NamedTuple):
     weight: TensorSpec
     window: Window
     groups: int
+
+    def source_and_result(self, onto_wide: bool) -> tuple[TensorSpec, TensorSpec]:
+        return (self.narrow, self.wide) if onto_wide else (self.wide, self.narrow)
 
     def passes(self, onto_wide: bool, blocks: Sequence[int] | None = None) -> list[Pass]:
         """The passes to one side, whose positions are joined to blocks of this size along the axes."""
@@ -104,25 +110,22 @@ def cheapest_passes(shape: Shape, onto_wide: bool, channels: int) -> list[Pass]:
     choices = [sorted({1, *(s * n for n in BLOCKS if s * n <= size)}) for s, size in zip(strides, sizes, strict=True)]
     choices[:-2] = [c[:2] for c in choices[:-2]]
     found = [shape.passes(onto_wide, blocks) for blocks in itertools.product(*choices)]
-    pictures = shape.wide.shape[0]
-    best = min(found, key=lambda overs: _cost(overs, channels, pictures))
-    joined, single = (_cost(overs, channels, pictures) for overs in (best, alone))
+    best = min(found, key=lambda overs: _cost(overs, shape, onto_wide, channels))
+    joined, single = (_cost(overs, shape, onto_wide, channels) for overs in (best, alone))
     return best if joined < WORTH_JOINING * single else alone
 
 
-def _cost(overs: Sequence[Pass], channels: int, pictures: int) -> float:
+def _cost(overs: Sequence[Pass], shape: Shape, onto_wide: bool, channels: int) -> float:
     """Multiplications of vectors by an element, half of one for every element that is read for them, and what packing
     takes: a block has its own weight at each of its positions, which is packed once, however few pictures there are."""
-    lanes = jit.vectors().lanes
-    return sum(
-        len(over.shifts)
-        * (
-            pictures * math.prod(over.sizes) * (-(-over.block * channels // lanes) + 0.5)
-            + PACKING * over.block * channels
-        )
-        + PASS
-        for over in overs
-    )
+    lanes, (source, out) = jit.vectors().lanes, shape.source_and_result(onto_wide)
+    cost = 0.0
+    for over in overs:
+        of_tiles = -(-over.block * channels // lanes) + READING
+        each = min(of_tiles, strips.cost(over, source, out, channels))
+        packing = PACKING * over.block * channels
+        cost += len(over.shifts) * (out.shape[0] * math.prod(over.sizes) * each + packing) + PASS
+    return cost
 
 
 def zeros(out: TensorSpec, name: str, room: Room) -> list[Launch]:
@@ -170,18 +173,28 @@ class DataPlan:
     ):
         """The names are those of the picture, the weight, the result and perhaps the bias."""
         self._shape, self._onto_wide, self._names, self._room = shape, onto_wide, names, room
-        source, out = (shape.narrow, shape.wide) if onto_wide else (shape.wide, shape.narrow)
+        source, out = shape.source_and_result(onto_wide)
         self._source, self._out = source, out
         self._inputs, self._outputs = source.shape[1] // shape.groups, out.shape[1] // shape.groups
         self.packing: list[Launch] = []
         self.launches: list[Launch] = []
         overs = cheapest_passes(shape, onto_wide, self._outputs)
-        orders = [order_of(over, as_five(source).sizes, self._inputs) for over in overs]
+        orders = list(map(self._order, overs))
         self._threads = max(map(self._threads_for, overs))
         self._found = FOUND if any(map(self._pads, overs)) else None  # where what is not finite in the weight is said
         packed = self._pack_weight(overs, orders)  # all of it before a pass runs
         for of_a_pass in zip(overs, orders, packed, strict=True):
             self._add_pass(*of_a_pass)
+
+    def _order(self, over: Pass) -> Order:
+        """The order of a pass that takes the least, on tiles or in strips."""
+        sizes, cost = as_five(self._source).sizes, strips.cost(over, self._source, self._out, self._outputs)
+        of_tiles, each = order_of(over, sizes, self._inputs), strips.cost_of_tiles(self._outputs)
+        if math.isinf(cost):
+            return of_tiles
+        in_strips = order_of(over, sizes, self._inputs, in_strips=True)
+        costs = [order.cost(over, sizes, self._inputs) for order in (in_strips, of_tiles)]
+        return in_strips if cost * costs[0] < each * costs[1] else of_tiles
 
     def _pack_weight(self, overs: Sequence[Pass], orders: Sequence[Order]) -> list[PackedPass]:
         """Launches the packing of all taps, together unless positions are joined to blocks; says where they go."""
@@ -282,7 +295,8 @@ class DataPlan:
         tables = put(laid.table), put([*whole, *boxes, self._shape.groups]), put(rows), put(table)
         operands = (self._names[0], self._names[2], packed.place, self._names[3], scratch, FOUND)
         starts = (0, start * self._out.dtype.itemsize, 0, 0, 0, 0)
-        self.launches.append(Launch("convolve.data", "iiFFFIIIII", lots, operands, tables, lots, starts))
+        name = "convolve_few.data" if order.in_strips else "convolve.data"
+        self.launches.append(Launch(name, "iiFFFIIIII", lots, operands, tables, lots, starts))
         self._room.arena.release(scratch, 4 * per_lot * lots)
 
     def _threads_for(self, over: Pass) -> int:
@@ -306,7 +320,8 @@ class DataPlan:
         summed = together * columns() if several else columns()
         fitting = KEPT_ELEMENTS // max(packed_terms, summed) // ROWS * ROWS
         filled = -(-positions // ROWS) * ROWS
-        return Kept(min(POSITIONS_TOGETHER, filled, max(ROWS, fitting)), together, summed, packed_terms)
+        least = strips.rows_kept() if order.in_strips else ROWS
+        return Kept(max(least, min(POSITIONS_TOGETHER, filled, fitting)), together, summed, packed_terms)
 
     def _packs(self, laid: Laid) -> bool:
         """Whether channels lie far apart, and these are many: read where they are, a tile of every channel would bring
@@ -340,8 +355,3 @@ def _packed_places(positions: int, terms: int) -> tuple[Array, Array]:
 def stage_of(dtype: DType) -> int:
     """What copies boxes of such a picture. Raises NoNativeCodeError."""
     return jit.load("staging.stage", jit.POINTER[dtype] + "FIIi").address
-
-
-def must_copy(source: TensorSpec, pads: bool) -> bool:
-    """Whether a picture cannot be read where it lies."""
-    return source.dtype is not FLOAT32 or pads

@@ -9,7 +9,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
-from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, boxes_of, largest, lay_out, outermost
+from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, boxes_of, largest, lay_out, must_copy, outermost
 from aclnn.kernels.convolution.padding import in_order
 from aclnn.kernels.convolution.tiles import (
     LEAST_POSITIONS,
@@ -18,7 +18,6 @@ from aclnn.kernels.convolution.tiles import (
     PER_THREAD,
     STAGED_ELEMENTS,
     Shape,
-    must_copy,
     places_of,
     stage_of,
     tap_places,

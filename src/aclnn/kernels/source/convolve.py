@@ -49,7 +49,8 @@ from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.elements import floats
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.indirect import COLUMNS, multiply, pack_tiles, whole_vectors, words
+from aclnn.kernels.source.indirect import COLUMNS, multiply, whole_vectors, words
+from aclnn.kernels.source.packing import pack_tiles
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
 from aclnn.kernels.source.shares import first_share, following
@@ -82,24 +83,37 @@ def data(
     per_group = whole_vectors(table[OUTPUTS]) * table[PANEL_TERMS]
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
-        lists = shifted(room, table[ROOM])
-        places, out_places = as_words(lists), as_words(shifted(lists, table[PLACES]))
-        kinds, work = as_words(shifted(lists, 2 * table[PLACES])), shifted(lists, 3 * table[PLACES])
         item, end = first_share(lot, shares)
         while item < end:
             group, split = item // splits // count, item % splits
             positions = find_box(item // splits % count, boxes, box)
-            find_places(box, 0, picture, MOVES, places)
-            find_places(box, 0, table, OUT_STRIDES, out_places)
-            find_kinds(box, boxes, table, kinds)
+            here = places_in(box, boxes, picture, room, table)
             x = brought(source, picture, group, box, room)
             to = out + table[PUT_SIZE] * start_of(box, group, table[OUT_CHANNELS], table, OUT_STRIDES)
             weight = shifted(packed, lot * table[COPY] + group * per_group)
             added = shifted(bias, group * table[OUT_CHANNELS])
-            here = places, kinds, out_places
-            if make_positions(x, here, positions, rows, weight, added, to, split, work, table):
+            if make_positions(x, here, positions, rows, weight, added, to, split, behind_lists(room, table), table):
                 found[0] = 1
             item, end = following(item, end, found, shares)
+
+
+@inner
+def places_in(box: Any, boxes: Any, picture: Any, room: Any, table: Any) -> Any:
+    """Where the positions of a box lie in the picture, of which kind they are, and where they lie in the result: lists
+    behind a lot's room for the box."""
+    lists = shifted(room, table[ROOM])
+    places, out_places = as_words(lists), as_words(shifted(lists, table[PLACES]))
+    kinds = as_words(shifted(lists, 2 * table[PLACES]))
+    find_places(box, 0, picture, MOVES, places)
+    find_places(box, 0, table, OUT_STRIDES, out_places)
+    find_kinds(box, boxes, table, kinds)
+    return places, kinds, out_places
+
+
+@inner
+def behind_lists(room: Any, table: Any) -> Any:
+    """The rest of a lot's scratch."""
+    return shifted(room, table[ROOM] + 3 * table[PLACES])
 
 
 @inner

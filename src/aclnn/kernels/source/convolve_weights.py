@@ -36,7 +36,8 @@ from aclnn.kernels.native.abi import (
 from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.indirect import COLUMNS, clear_beyond, multiply, pack_rows, pack_tiles, whole_vectors, words
+from aclnn.kernels.source.indirect import COLUMNS, multiply, whole_vectors, words
+from aclnn.kernels.source.packing import clear_beyond, pack_rows, pack_tiles
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
 from aclnn.kernels.source.shares import first_share, following

@@ -2,7 +2,7 @@
 
 c[i, j] = Σ x[base_i + offset_k] · b[k, j]. The first factor is read element by element where it lies, so that neither
 strides nor the taps of a convolution need a copy of it; the second is packed, [k][columns]; a result is dense. There
-are no edges here: who packs fills them with anything, who unpacks leaves them out.
+are no edges here: who packs fills them, who unpacks leaves them out.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from numba.extending import intrinsic
 
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import ROWS
-from aclnn.kernels.source.elements import narrowed, read, widened
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.loops import repeated
-from aclnn.kernels.source.vectors import LINE, TO_READ, ask_for, fetch, move
+from aclnn.kernels.source.vectors import TO_READ, ask_for
 
 LANES, ACROSS, FUSED = jit.vectors()
 COLUMNS = LANES * ACROSS
@@ -78,7 +77,7 @@ def _multiply(
         with builder.if_then(builder.icmp_signed("==", columns, _WORD(across * LANES))):
             step, groups = _step(builder, across, rows, starts), _ending_together(count * panels * across, across)
             fetched = by if fetches and across == ACROSS else None
-            sums = _add_chains(builder, step, groups, depth, chain, (offsets, b, coming), fetched, aside)
+            sums = _add_chains(builder, step, groups, depth, (chain, chain), (offsets, b, coming), fetched, aside)
             _put(builder, sums, c, add)
 
 
@@ -89,19 +88,21 @@ def _ending_together(vectors: int, across: int) -> list[list[int]]:
 
 
 def _add_chains(
-    builder: Any, step: Any, groups: Any, depth: Any, chain: Any, places: Any, fetched: Any, aside: Any
+    builder: Any, step: Any, groups: Any, depth: Any, chains: Any, places: Any, fetched: Any, aside: Any
 ) -> Any:
-    """The sums of all chains as vectors. `groups`, one or two, say which end their chains together: the second half a
-    chain behind the first, so that sums are put away while others go on (0.97 of the time, with AVX2). Only a column
-    may decide about that: bits would else depend on where in a tile a row stands."""
+    """The sums of all chains, the first and the others, as vectors. `groups`, one or two, say which end theirs at once:
+    the second half a chain behind the first, so that sums are put away while others go on (0.97 of the time, with
+    AVX2). Only a column may decide about that: bits would else depend on where in a tile a row stands."""
+    first, chain = chains
     several, sums = builder.icmp_signed(">", depth, chain), [_NOTHING] * sum(map(len, groups))
     before, loop, behind = (builder.block, *(builder.append_basic_block() for _ in range(2)))
     half = builder.mul(builder.udiv(chain, _WORD(2 * AT_ONCE)), _WORD(AT_ONCE))
-    parts = [half, builder.sub(chain, half)] if len(groups) == 2 else [chain]
+    parts = [half, builder.sub(chain, half)] if len(groups) == 2 else [first, chain]
     parts = [builder.select(several, part, depth) for part in parts]
     builder.branch(loop)
     builder.position_at_end(loop)
     again, *phis = (builder.phi(kind) for kind in (_BIT, *(value.type for value in (depth, *places, *sums))))
+    parts = parts if len(groups) == 2 else [builder.select(again, parts[1], parts[0])]
     ends, (left, *state) = [], list(phis)
     for group, part in zip(groups, parts, strict=True):
         count = builder.select(builder.icmp_signed("<", left, part), left, part)
@@ -162,6 +163,58 @@ def _step(builder: Any, across: int, rows: Any, panels: Any) -> Any:
     return step
 
 
+@intrinsic(prefer_literal=True)
+def multiply_strips(
+    context: Any,
+    count: Any,
+    strips: Any,
+    depth: Any,
+    first: Any,
+    chain: Any,
+    x: Any,
+    starts: Any,
+    offsets: Any,
+    b: Any,
+    columns: Any,
+    c: Any,
+    add: Any,
+    aside: Any,
+) -> Any:
+    """A tile with its factors exchanged: c[m, j] = Σ b[k, m] · x[start_j + offset_k] for `count` of b's columns.
+    What is read as vectors are strips of x, LANES elements side by side, 1 … ACROSS of them, which lie side by side in
+    c. The `first` chain may be shorter than the others, so that sums are those of `multiply`, to the bit."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        rows = count.literal_value
+        strips_, depth_, first_, chain_, x_, starts_, offsets_, b_, columns_, c_, add_, aside_ = args[1:]
+        begins = [builder.gep(x_, [builder.load(builder.gep(starts_, [_WORD(j)]))]) for j in range(ACROSS)]
+        for across in range(1, ACROSS + 1):
+            with builder.if_then(builder.icmp_signed("==", strips_, _WORD(across))):
+                step, places = _strip_step(builder, rows, columns_, begins[:across]), (offsets_, b_, b_)
+                all_of_them, lengths = [[*range(rows * across)]], (first_, chain_)
+                sums = _add_chains(builder, step, all_of_them, depth_, lengths, places, None, aside_)
+                _put(builder, sums, c_, add_)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(count, *[whole] * 4, x, starts, offsets, b, whole, c, types.boolean, aside), code
+
+
+def _strip_step(builder: Any, rows: int, columns: Any, begins: Any) -> Any:
+    """What adds the terms of one k, as _step does."""
+
+    def step(_: Any, state: Any) -> Any:
+        offset_at, b_row, coming, *sums = state
+        offset = builder.load(offset_at)
+        right = [builder.load(vector_at(builder, begin, offset), align=4) for begin in begins]
+        factors = [_everywhere(builder, builder.load(builder.gep(b_row, [_WORD(m)]))) for m in range(rows)]
+        pairs = [(factor, vector) for factor in factors for vector in right]
+        made = [_multiplied(builder, *pair, before) for pair, before in zip(pairs, sums, strict=True)]
+        return [builder.gep(offset_at, [_WORD(1)]), builder.gep(b_row, [columns]), coming, *made]
+
+    return step
+
+
 def _multiplied(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a·b + c. Without an instruction for both at once, asking for one rounding would call a function per element."""
     if not FUSED:
@@ -198,148 +251,16 @@ def _put(builder: Any, sums: Any, c: Any, add: Any) -> None:
     _store_all(builder, _added(builder, add, [builder.fadd(vector, _NOTHING) for vector in sums], c), c)
 
 
-@intrinsic(prefer_literal=True)
-def turn(context: Any, gap: Any, source: Any, start: Any, pitch: Any, target: Any, to: Any, to_pitch: Any) -> Any:
-    """LANES rows of LANES elements, `pitch` apart, as LANES columns, whose rows are `to_pitch` apart and whose elements
-    are `gap` apart, a constant: 1, or 2 with what lies between left as it is."""
-
-    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        _, source_, start, pitch, *where = args
-        starts = [builder.add(start, builder.mul(pitch, _WORD(row))) for row in range(LANES)]
-        _turn(builder, gap, (source_, source.dtype), starts, target.dtype, *where)
-        return ctx.get_dummy_value()
-
-    whole = types.int64
-    return types.void(gap, source, whole, whole, target, whole, whole), code
-
-
-@intrinsic(prefer_literal=True)
-def turn_rows(
-    context: Any, gap: Any, source: Any, rows: Any, by: Any, added: Any, target: Any, to: Any, to_pitch: Any
-) -> Any:
-    """The same of rows that begin `by` behind the LANES places in a list, each with added[by …]."""
-
-    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        _, source_, rows_, by_, added_, target_, to_, pitch = args
-        starts = [builder.add(by_, builder.load(builder.gep(rows_, [_WORD(row)]))) for row in range(LANES)]
-        more = builder.load(vector_at(builder, added_, by_), align=4)
-        _turn(builder, gap, (source_, source.dtype), starts, target.dtype, target_, to_, pitch, more)
-        return ctx.get_dummy_value()
-
-    whole = types.int64
-    return types.void(gap, source, rows, whole, added, target, whole, whole), code
-
-
-def _turn(
-    builder: Any, gap: Any, source: Any, starts: Any, kind: Any, target: Any, to: Any, to_pitch: Any, more: Any = None
-) -> None:
-    put_row = {1: _put_row, 2: _put_row_apart}[gap.literal_value]
-    loaded = [builder.load(vector_at(builder, source[0], start), align=2) for start in starts]
-    rows = [widened(builder, row, source[1], LANES) for row in loaded]
-    for row in _transposed(builder, rows if more is None else [builder.fadd(row, more) for row in rows]):
-        put_row(builder, narrowed(builder, row, kind, LANES), target, to)
-        to = builder.add(to, to_pitch)
-
-
-def _put_row(builder: Any, row: Any, target: Any, to: Any) -> None:
-    builder.store(row, vector_at(builder, target, to), align=2)
-
-
-def _put_row_apart(builder: Any, row: Any, target: Any, to: Any) -> None:
-    """Two vectors of what is there, of which every other element is replaced. The second begins with the last element
-    of the first, so that it ends with the row. It is loaded before the first is stored: no load waits for a store."""
-    first, last = (vector_at(builder, target, builder.add(to, _WORD(by))) for by in (0, LANES - 1))
-    there = [builder.load(place, align=2) for place in (first, last)]
-    even = [i // 2 if i % 2 == 0 else LANES + i for i in range(LANES)]
-    odd = [LANES + i if i % 2 == 0 else (LANES + i) // 2 for i in range(LANES)]
-    for place, old, which in zip((first, last), there, (even, odd), strict=True):
-        builder.store(
-            builder.shuffle_vector(row, old, ir.Constant(ir.VectorType(_SMALL, LANES), which)), place, align=2
-        )
-
-
-def _transposed(builder: Any, rows: Any) -> Any:
-    """A square of vectors, turned: pairs that lie `distance` apart exchange their halves, at every distance."""
-    distance = 1
-    while distance < LANES:
-        one = [lane if not lane & distance else lane - distance + LANES for lane in range(LANES)]
-        other = [lane + distance if not lane & distance else lane + LANES for lane in range(LANES)]
-        made = list(rows)
-        for i in range(LANES):
-            if not i & distance:
-                made[i], made[i + distance] = (
-                    builder.shuffle_vector(
-                        rows[i], rows[i + distance], ir.Constant(ir.VectorType(_SMALL, LANES), which)
-                    )
-                    for which in (one, other)
-                )
-        rows, distance = made, 2 * distance
-    return rows
+@inner
+def half_of(chain: int) -> int:
+    """How long the first chain of the columns is that end theirs before the others."""
+    return chain // (2 * AT_ONCE) * AT_ONCE
 
 
 @inner
 def whole_vectors(channels: int) -> int:
     """As many columns as so many channels take."""
     return -(-channels // LANES) * LANES
-
-
-@inner
-def gap_between(places: Any, first: int) -> int:
-    """How far LANES places from `first` on lie apart, each from the next; 0 if that is not the same for all."""
-    gap, apart = places[first + 1] - places[first], 0
-    for i in range(2, LANES):
-        apart |= places[first + i] - places[first + i - 1] - gap
-    return gap if apart == 0 else 0
-
-
-@inner
-def pack_rows(source: Any, step: int, places: Any, count: int, channels: int, target: Any, columns: int) -> None:
-    """The other way: a panel [row][columns] of `count` rows. Columns beyond the channels are left as they are."""
-    i = 0
-    while i < count:
-        together, done = 1, channels // LANES * LANES
-        if step == 1:
-            for m in range(0, done, LANES):
-                move(LANES, source, places[i] + m, target, i * columns + m)
-        elif i + LANES <= count and gap_between(places, i) == 1:
-            together = LANES
-            for m in range(0, done, LANES):
-                turn(1, source, places[i] + m * step, step, target, i * columns + m, columns)
-        else:
-            done = 0
-        for row in range(i, i + together):
-            for m in range(done, channels):
-                target[row * columns + m] = read(source, places[row] + m * step)
-        i += together
-
-
-@inner
-def pack_tiles(x: Any, rows: Any, tiles: int, places: Any, count: int, depth: int, target: Any, far: bool) -> None:
-    """The first factor of some tiles, `depth` apart, for `count` places: ROWS elements side by side for each. Rows that
-    lie side by side already are moved together; if they are `far`, in no cache, those of tiles to come are fetched."""
-    for t in range(tiles):
-        to, first, apart = t * ROWS * depth, rows[t * ROWS], 0
-        for i in range(1, ROWS):
-            apart |= rows[t * ROWS + i] - first - i
-        for k in range(count):
-            if apart == 0:
-                if far:
-                    fetch(x, first + places[k] + 2 * LINE, TO_READ)
-                move(4, x, first + places[k], target, to + k * ROWS)
-                move(2, x, first + places[k] + 4, target, to + k * ROWS + 4)
-            else:
-                for i in range(ROWS):
-                    target[to + k * ROWS + i] = x[rows[t * ROWS + i] + places[k]]
-
-
-@inner
-def clear_beyond(panel: Any, rows: int, columns: int, channels: int, beyond: int) -> None:
-    """Zeros in the columns of a panel from its last channel on, up to the one that is beyond: nobody takes what they
-    make, but it is made, and where memory happens to hold subnormal numbers a multiplication takes a hundred cycles."""
-    if channels < beyond:
-        for row in range(rows):
-            for m in range(channels, beyond):
-                panel[row * columns + m] = 0
 
 
 @intrinsic(prefer_literal=True)

@@ -19,18 +19,8 @@ from aclnn.kernels.native.abi import (
 from aclnn.kernels.source.arithmetic import use_widest_vectors
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry, shifted
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.indirect import (
-    AT_ONCE,
-    COLUMNS,
-    FETCHES,
-    LANES,
-    clear_beyond,
-    multiply,
-    pack_rows,
-    pack_tiles,
-    whole_vectors,
-    words,
-)
+from aclnn.kernels.source.indirect import AT_ONCE, COLUMNS, FETCHES, LANES, multiply, whole_vectors, words
+from aclnn.kernels.source.packing import clear_beyond, pack_rows, pack_tiles
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_rows
 from aclnn.kernels.source.vectors import LINE, TO_READ, TO_WRITE, fetch, move

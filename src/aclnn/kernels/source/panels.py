@@ -11,7 +11,8 @@ from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, shifted
 from aclnn.kernels.source.elements import finish_streams, floats, read, stream
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.indirect import COLUMNS, LANES, clear_beyond, pack_rows, turn, whole_vectors
+from aclnn.kernels.source.indirect import COLUMNS, LANES, whole_vectors
+from aclnn.kernels.source.packing import clear_beyond, pack_rows, turn
 from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
 
 WORTH_TURNING = 3  # terms side by side

@@ -10,7 +10,8 @@ from numba.extending import intrinsic
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry
 from aclnn.kernels.source.elements import floats, narrowed, write
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.indirect import COLUMNS, LANES, gap_between, turn_rows, vector_at, words
+from aclnn.kernels.source.indirect import COLUMNS, LANES, vector_at, words
+from aclnn.kernels.source.packing import gap_between, turn_rows
 
 ROWS_AT_ONCE = 64  # of blocks
 
