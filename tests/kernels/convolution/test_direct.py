@@ -18,6 +18,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.rounding import ALLOW_DOWN_PRECISION, KEEP, USE_FP16
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
+from aclnn.kernels.convolution import direct
 from aclnn.kernels.onednn import library as onednn
 from aclnn.ops.convolution import convolution_backward_case
 from aclnn.ops.convolution_forward import convolution_case
@@ -156,7 +157,11 @@ def test_the_same_bits_for_any_number_of_threads(direction: str, dtype: DType) -
     ids=str,
 )
 @pytest.mark.parametrize("values", [(1.1, 0.7, 1.0), (0.1, 0.3, 1.9), (1 / 3, 1.7, 0.77)], ids=str)
-def test_equal_terms_are_within_the_bound(direction: str, shape: dict[str, Any], values: tuple[float, ...]) -> None:
+def test_equal_terms_are_within_the_bound(
+    direction: str, shape: dict[str, Any], values: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct, "matmuls_are_ahead", lambda *given: False)
+    aclnn.cache_clear()
     case = depthwise(direction, **{"in_channels": 2, "out_channels": 2, "groups": 2, **shape})
     assert is_direct(case)
     filled = fill(case)
@@ -196,15 +201,15 @@ def test_who_is_refused_and_why() -> None:
     for few, many, kernel, serves in (
         (4, 4, 11, "direct"),
         (6, 6, 3, "direct"),
-        (6, 6, 7, "tiles"),
-        (1, 64, 3, "direct"),
+        (8, 8, 7, "tiles"),
+        (1, 20, 3, "direct"),
     ):
         for channels in ((few, many), (many, few)):
             case = convolution_case(in_channels=channels[0], out_channels=channels[1], kernel=kernel, size=20)
             assert executor(case, fill(case), "auto").kernel == serves
-    for made, serves in ((24, "tiles"), (4, "direct")):  # channels of the result fill the vectors of a matmul
+    for made, read, serves in ((24, 4, "tiles"), (4, 24, "tiles"), (4, 8, "direct")):
         for transposed in (False, True):
-            case = convolution_case(in_channels=96 // made, out_channels=made, size=20, transposed=transposed)
+            case = convolution_case(in_channels=read, out_channels=made, size=20, transposed=transposed)
             assert executor(case, fill(case), "auto").kernel == serves
     small = depthwise("forwards", in_channels=384, out_channels=384, groups=384, size=14)
     assert executor(small, fill(small), "auto").kernel == "direct"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 from typing import NamedTuple
 
 from aclnn.base.dtype import FLOAT32, promote
@@ -26,8 +27,12 @@ from aclnn.kernels.shared import sums
 
 PER_THREAD = 65536  # multiplications that pay for waking a thread
 MOST_SCRATCH = 64 * ROW  # elements of a slot
-FEW_PAIRS = 16  # of a source and a target channel in a group: with more, matmuls may be ahead
-MOST_COST = 1200  # of more pairs: below it these kernels are mostly ahead, by up to 7 times
+FEW_PAIRS = 4  # of a source and a target channel in a group: with more, matmuls may be ahead
+# How the logarithm of their time ÷ that of matmuls grows with those of: channels of the result, channels that it is
+# made of, taps, positions up to FEW_POSITIONS, and with taps' times positions'; and where both take the same.
+FORWARDS = (0.47, 0.40, -0.23, -0.14, 0.057), 1.23
+BACKWARDS = (0.53, 0.34, -0.08, -0.26, 0.033), 0.40
+FEW_POSITIONS = 1500
 
 
 class RefusedError(Exception):
@@ -138,7 +143,9 @@ def _check(call: Call, pictures: list[str], others: list[str]) -> None:
     made, read = weight[0] // call["groups"], weight[1]
     if call["transposed"] and "output" in call.values:
         made, read = read, made
-    if matmuls_are_ahead(made, read, math.prod(weight[2:])):
+    narrow = call[sides(call)[1]].shape
+    positions = narrow[0] * math.prod(narrow[2:])
+    if matmuls_are_ahead(made, read, math.prod(weight[2:]), positions, "gradOutput" in call.values):
         raise RefusedError(f"with {made * read} pairs of channels in a group matmuls are ahead")
     for name in pictures:
         step = call[name].strides[-1]
@@ -146,12 +153,18 @@ def _check(call: Call, pictures: list[str], others: list[str]) -> None:
             raise RefusedError(f"the columns of {name} lie {step} elements apart")
 
 
-def matmuls_are_ahead(made: int, read: int, taps: int) -> bool:
-    """Of so many channels in a group, of the result and of what it is made of; backwards as forwards. A matmul gains
-    with every tap, since boxes are staged but once, and with channels: most with those that fill its vectors. Fitted to
-    3,600 pairs of timings with AVX2 and AVX-512 (Zen 4), of which one in 20 is off by more than a quarter."""
-    pairs = made * read
-    return pairs > FEW_PAIRS and made * read**0.6 * min(made, read) * taps > MOST_COST
+def matmuls_are_ahead(made: int, read: int, taps: int, positions: int, backwards: bool) -> bool:
+    """Of so many channels in a group, of the result and of what it is made of. A matmul gains with every channel, and
+    of large pictures with every tap, since boxes are staged but once. Fitted to 3,600 drawn pairs of timings with AVX2
+    and AVX-512 (Zen 5): in one of 22 what is chosen takes a quarter longer than the other, in the mean 3 %."""
+    if made * read <= FEW_PAIRS:
+        return False
+    factors, level = BACKWARDS if backwards else FORWARDS
+    of_taps, of_positions = math.log(taps), math.log(max(1, positions))
+    few = min(of_positions, math.log(FEW_POSITIONS))
+    given = math.log(made), math.log(read), of_taps, few, of_taps * of_positions
+    score: float = sum(map(operator.mul, factors, given))
+    return score > level
 
 
 def prepared(asked: AskedConvolution, threads: int) -> Prepared | Refusal:
