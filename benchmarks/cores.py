@@ -35,7 +35,9 @@ def _library() -> ctypes.CDLL | None:
         return None
     with tempfile.TemporaryDirectory(prefix="aclnn-bench-") as folder:
         made = Path(folder) / "cores.so"
-        subprocess.run(["g++", "-O2", "-shared", "-fPIC", "-pthread", str(SOURCE), "-o", str(made)], check=True)
+        command = ["g++", "-O2", "-shared", "-fPIC", "-pthread", str(SOURCE), "-o", str(made)]
+        if subprocess.run(command, capture_output=True).returncode != 0:
+            return None
         library = ctypes.CDLL(str(made))
     library.round_trip.restype = ctypes.c_double
     return library

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from benchmarks import cores
@@ -23,9 +24,13 @@ def test_a_line_takes_some_time_there_and_back_and_this_thread_stays_where_it_wa
     assert os.sched_getaffinity(0) == allowed
 
 
-def test_without_a_compiler_or_a_second_core_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_that_works_or_a_second_core_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without:
         without.setattr("shutil.which", lambda name: None)
+        assert cores.apart() is None
+    cores._library.cache_clear()
+    with monkeypatch.context() as broken:
+        broken.setattr("benchmarks.cores.SOURCE", Path("there is none"))
         assert cores.apart() is None
     cores._library.cache_clear()
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})

@@ -27,7 +27,7 @@ def chain(length: int) -> int:
 def even_chain(length: int, block: int) -> int:
     """The same where sums are cut into blocks: chains of one length each, as few as err no more than is allowed. Their
     sums are added one by one too. Where source.indirect begins and ends with half a chain there is one more, but short
-    chains err less: (½, 1, …, 1, ½)·most has Σ chain²/length = most − most²/2·length."""
+    chains err less: (½, 1, …, 1, ½)·most has Σ chain²/length = most − most²/(2·length)."""
     for count in range(1, -(-block // chain(length)) + 1):
         most = -(-block // count)
         if (most + length / most) / (2 if length < SHORT else 3) <= MOST_OF_ALLOWED * (8 + math.sqrt(length)):
