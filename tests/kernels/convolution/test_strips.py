@@ -69,7 +69,7 @@ SHAPES: list[dict[str, Any]] = [
     {"batch": 2, "in_channels": 40, "size": (31, 70), "kernel": 1, "padding": 0},
     {"batch": 1, "in_channels": 33, "size": (500,), "kernel": 9, "padding": 4, "dilation": 2},
     {"batch": 5, "in_channels": 64, "size": (4, 4), "kernel": 3, "padding": 1},
-    {"batch": 1, "in_channels": 30, "size": (3, 4), "kernel": 1, "padding": 0},
+    {"batch": 1, "in_channels": 30, "size": (4, 5), "kernel": 1, "padding": 0},
     {"batch": 2, "in_channels": 24, "size": (12, 14), "kernel": 3, "padding": 2, "groups": 2},
 ]
 

@@ -19,14 +19,14 @@ LEAST_ROWS = 4  # of a tile; from there on any even number is made without a row
 
 def cost(over: Pass, source: TensorSpec, out: TensorSpec, channels: int) -> float:
     """Of a position and a term of its sum, in multiplications of vectors: channels ÷ lanes where no place of a strip is
-    idle. inf: positions are joined to blocks or do not lie side by side in the picture and in the result, or channels
-    are more than a panel has columns."""
+    idle. inf: positions are joined to blocks or do not lie side by side in the picture and in the result, a strip is
+    longer than a plane, or channels are more than a panel has columns."""
     lanes, along = jit.vectors().lanes, over.axes[2]
     side_by_side = along.stride * as_five(source).strides[4] == along.step * as_five(out).strides[4] == 1
     if over.block > 1 or channels > columns() or not over.shifts or not side_by_side:
         return math.inf
-    rows = max(LEAST_ROWS, channels + channels % 2)
-    return rows / lanes / _filled(over, source)
+    rows, filled = max(LEAST_ROWS, channels + channels % 2), _filled(over, source)
+    return rows / lanes / filled if filled else math.inf
 
 
 def cost_of_tiles(channels: int) -> float:
@@ -47,8 +47,6 @@ def _filled(over: Pass, source: TensorSpec) -> float:
     lanes, picture = jit.vectors().lanes, as_five(source)
     copied = must_copy(source, any(axis.pads(size) for axis, size in zip(over.axes, picture.sizes, strict=True)))
     pitch = down.stride * (along.met(along.size) if copied else picture.strides[3])
-    if 0 <= pitch - along.size < lanes:
-        strips = -(-((down.size - 1) * pitch + along.size) // lanes)
-    else:
-        strips = down.size * -(-along.size // lanes)
-    return down.size * along.size / (strips * lanes)
+    reach = (down.size - 1) * pitch + along.size
+    strips = -(-reach // lanes) if 0 <= pitch - along.size < lanes else down.size * -(-along.size // lanes)
+    return down.size * along.size / (strips * lanes) if reach >= lanes else 0.0

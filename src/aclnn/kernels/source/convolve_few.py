@@ -81,11 +81,14 @@ def data(
             to = out + table[PUT_SIZE] * start_of(box, group, table[OUT_CHANNELS], table, OUT_STRIDES)
             weight = shifted(packed, lot * table[COPY] + group * whole_vectors(table[OUTPUTS]) * table[PANEL_TERMS])
             added = shifted(bias, group * table[OUT_CHANNELS])
-            lowest, highest = reach_of(here[0], positions)
+            per_picture = positions // box[4]
+            lowest, highest = reach_of(here[0], per_picture)
             if highest - lowest < LANES - 1:
                 make_positions(x, here, positions, rows, weight, added, to, 0, work, table)
             else:
-                make_strips(x, here, positions, highest, rows, weight, added, to, work, table)
+                for first in range(0, positions, per_picture):
+                    last = highest + here[0][first] - here[0][0]
+                    make_strips(x, here, first, first + per_picture, last, rows, weight, added, to, work, table)
             item, end = following(item, end, found, shares)
 
 
@@ -102,8 +105,9 @@ def reach_of(places: Any, count: int) -> Any:
 def make_strips(
     x: Any,
     here: Any,
-    positions: int,
-    highest: int,
+    first: int,
+    beyond: int,
+    last: int,
     rows: Any,
     weight: Any,
     bias: Any,
@@ -111,18 +115,18 @@ def make_strips(
     work: Any,
     table: Any,
 ) -> None:
-    """All positions of a box, some strips after the others; no strip goes beyond the highest place. In a view any
-    number of positions may lie at one place."""
+    """The positions of a picture from one to below the other, some strips after the others. None goes beyond the last
+    place, behind which lies what nobody wrote, or nothing at all. In a view any number of positions may lie at one."""
     places, kinds, out_places = here
     starts, column_of, row_places = words(ACROSS), words(COLUMNS), words(COLUMNS)
     for m in range(table[OUTPUTS]):
         row_places[m] = m * table[OUT_STRIDES + 1]
-    first, aside = 0, shifted(work, COLUMNS * COLUMNS)
-    while first < positions:
+    aside = shifted(work, COLUMNS * COLUMNS)
+    while first < beyond:
         strips, i, mask = 0, first, 0
-        while strips < ACROSS and i < positions and i - first < COLUMNS:
-            starts[strips] = min(places[i], highest - LANES + 1)
-            while i < positions and i - first < COLUMNS and 0 <= places[i] - starts[strips] < LANES:
+        while strips < ACROSS and i < beyond and i - first < COLUMNS:
+            starts[strips] = min(places[i], last - LANES + 1)
+            while i < beyond and i - first < COLUMNS and 0 <= places[i] - starts[strips] < LANES:
                 column_of[i - first] = strips * LANES + places[i] - starts[strips]
                 if table[KINDS_OF]:
                     mask |= pointer(table[KINDS_OF])[kinds[i]]
