@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import re
 import subprocess
@@ -45,10 +46,30 @@ def test_a_few_steps(example: ModuleType, capsys: pytest.CaptureFixture[str], tm
 
 
 @pytest.mark.long
-def test_two_hundred_steps_follow_the_same_curve_and_learn(example: ModuleType) -> None:
-    runs = example.train(steps=200, batch=16)
-    assert_as_near_as_torch(example, runs)
-    assert sum(runs[1].losses[-10:]) < 0.5 * sum(runs[1].losses[:10])
+def test_two_hundred_steps_learn_and_every_gradient_is_as_near_as_pytorchs(example: ModuleType) -> None:
+    """From the state in which training in float64 is. Curves drift apart: of eight seeds our largest distance from that
+    of float64 was 0.2 to 11 times PyTorch's, and numpy's in float64, too, up to 7 times."""
+    theirs, ours, exact = example.start()
+    errors = {run.name: torch.zeros(len(list(run.model.parameters()))) for run in (theirs, ours)}
+    for pictures, kinds in example.batches(200, 16):
+        before = exact.model.state_dict()
+        for run in (theirs, ours):
+            run.model.load_state_dict(before)
+        rounded = copy.deepcopy(theirs.model).double()
+        truth = gradients(rounded, pictures.double(), kinds)
+        for run in (theirs, ours):
+            found = gradients(run.model, pictures, kinds)
+            errors[run.name] += torch.stack([(a - b).norm() / b.norm() for a, b in zip(found, truth, strict=True)])
+        exact.step(pictures, kinds)
+    assert (errors["aclnn"] <= 1.25 * errors["torch"]).all(), errors
+    trained = example.train(steps=200, batch=16)[1]
+    assert sum(trained.losses[-10:]) < 0.5 * sum(trained.losses[:10])
+
+
+def gradients(model: Any, pictures: Any, kinds: Any) -> list[Any]:
+    model.zero_grad()
+    torch.nn.functional.cross_entropy(model(pictures), kinds).backward()
+    return [parameter.grad.double() for parameter in model.parameters()]
 
 
 def start(*arguments: str) -> str:
