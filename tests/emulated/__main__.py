@@ -24,6 +24,7 @@ CORE = (
     *(
         "conv_tbc/test_fast",
         "convolution/test_on_tiles",
+        "convolution/test_strips",
         "convolution/test_direct",
         "lstm/test_fast",
         "lstm/test_forward",

@@ -18,7 +18,7 @@ from aclnn.base.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
 from aclnn.base.rounding import ALLOW_DOWN_PRECISION, KEEP, USE_FP16
 from aclnn.contract.cases import Case, fill, views
 from aclnn.golden.judge.sound import judge
-from aclnn.kernels.convolution import direct
+from aclnn.kernels.convolution import direct, on_tiles
 from aclnn.kernels.onednn import library as onednn
 from aclnn.ops.convolution import convolution_backward_case
 from aclnn.ops.convolution_forward import convolution_case
@@ -221,6 +221,14 @@ def test_who_is_refused_and_why() -> None:
     assert "the columns of input lie 6 elements apart" in refusals(case.but("channels last", input=last))["direct"]
     assert "more than 4096" in refusals(depthwise("forwards", size=(80, 80), kernel=65, padding=32))["direct"]
     assert "residues" in refusals(depthwise("forwards", size=(500, 500), stride=9))["direct"]
+
+
+def test_what_tiles_cannot_take_is_not_refused_for_speed() -> None:
+    """Sums are counted within a group; where they are too long for tiles, direct kernels are still ahead of numpy."""
+    many = convolution_case(in_channels=400, out_channels=2000, groups=400, kernel=15, padding=7, size=20)
+    assert on_tiles.too_far(many.call) is None
+    long = convolution_case(nd=1, in_channels=2, out_channels=2048, kernel=250, padding=100, size=400)
+    assert executor(long, fill(long), "fast").kernel == "direct"
 
 
 def test_without_onednn_it_serves_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aclnn
+from aclnn.base.device import CPU
 from aclnn.base.dtype import FLOAT32
 from aclnn.base.taps import Window
 from aclnn.base.tensor import dense
+from aclnn.contract.cases import fill
 from aclnn.kernels.convolution.boxes import Axis, Pass, Taps, as_five, outermost
 from aclnn.kernels.convolution.padding import Order, in_order, order_of
 from aclnn.kernels.convolution.tiles import Shape
 from aclnn.kernels.matmul.tiles import CHAINS, even_chain
 from aclnn.kernels.native.abi import MOST_KINDS
+from aclnn.ops.convolution_forward import convolution_case
+from tests.harness import bits, call
 
 pytest.importorskip("numba")
 
@@ -132,3 +137,24 @@ def test_nothing_but_padding_is_left_out(shape: tuple[int, ...], transposed: boo
         for engine in ("fast", "numpy")
     ]
     assert np.array_equal(*of_engines)
+
+
+ONE_CHAIN: list[dict[str, Any]] = [  # in a block of a sum, of which some positions meet two and others one
+    {"batch": 2, "in_channels": 32, "out_channels": 61, "size": (3, 8, 8), "kernel": (2, 1, 1), "padding": (1, 0, 0)},
+    {"batch": 1, "in_channels": 64, "out_channels": 64, "size": (33, 33), "kernel": 3, "padding": 24, "dilation": 24},
+    {"batch": 3, "in_channels": 32, "out_channels": 64, "size": (14, 14), "kernel": 2, "padding": 1},
+    {"batch": 3, "in_channels": 32, "out_channels": 14, "size": (14, 14), "kernel": 2, "padding": 1},
+    {"batch": 3, "in_channels": 32, "out_channels": 16, "size": (5, 14, 14), "kernel": (2, 1, 2), "padding": 1},
+]
+
+
+@pytest.mark.parametrize("attributes", ONE_CHAIN, ids=str)
+def test_who_stands_beside_a_position_changes_no_bit(attributes: dict[str, Any]) -> None:
+    case, found = convolution_case(device=CPU, **attributes), set()
+    for threads in range(1, 9):
+        aclnn.cache_clear()
+        filled = fill(case, 2)
+        with aclnn.threads(threads):
+            call(case, filled, engine="fast")
+        found.add(b"".join(bits(case, filled)))
+    assert len(found) == 1

@@ -28,6 +28,7 @@ from tests.strategies import strided
 
 pytest.importorskip("numba")
 COST = strips.cost
+REAL = {name: getattr(strips, name) for name in ("cost", "FEW_TERMS", "LEAST_FILLED", "LEAST_ROW")}
 LANES, COLUMNS = jit.vectors().lanes, tiles.columns()
 
 
@@ -38,11 +39,17 @@ def wherever_they_can() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bfloat16_rule, "is_ahead", lambda call: None)
         patch.setattr(direct, "matmuls_are_ahead", lambda *given: True)
-        patch.setattr(
-            strips, "cost", lambda *given: min(COST(*given), 0.0) if math.isfinite(COST(*given)) else math.inf
-        )
+        patch.setattr(strips, "cost", lambda *given: 0.0 if math.isfinite(COST(*given)) else math.inf)
+        for name, value in (("FEW_TERMS", 1), ("LEAST_FILLED", 0.01), ("LEAST_ROW", 0)):
+            patch.setattr(strips, name, value)
         yield
     aclnn.cache_clear()
+
+
+def as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strips serve where they are said to pay."""
+    for name, value in REAL.items():
+        monkeypatch.setattr(strips, name, value)
 
 
 def planned(case: Case) -> list[Order]:
@@ -156,6 +163,9 @@ def test_a_picture_that_is_repeated() -> None:
         ({"out_channels": 6}, True),
         ({"out_channels": LANES}, True),
         ({"out_channels": COLUMNS}, False),  # tiles waste nothing
+        ({"out_channels": COLUMNS, "kernel": 1, "padding": 0}, False),
+        ({"out_channels": 6, "in_channels": 3}, False),  # few terms
+        ({"out_channels": LANES, "size": (40, LANES // 2 - 1)}, False),  # few neighbours in a run
         ({"out_channels": COLUMNS + 2}, False),  # two panels
         ({"out_channels": 6, "stride": 2}, False),
         ({"out_channels": LANES, "size": (5, 5)}, False),  # most of a strip would lie between rows
@@ -163,13 +173,13 @@ def test_a_picture_that_is_repeated() -> None:
     ids=str,
 )
 def test_where_strips_pay(change: dict[str, Any], pays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strips, "cost", COST)
+    as_it_is(monkeypatch)
     attributes: dict[str, Any] = {"batch": 2, "in_channels": 64, "size": (40, 40), "kernel": 3, "padding": 1, **change}
     assert [order.in_strips for order in planned(convolution_case(device=CPU, **attributes))] == [pays]
 
 
 def test_gradients_are_made_so_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strips, "cost", COST)
+    as_it_is(monkeypatch)
     case = convolution_backward_case(
         batch=2, in_channels=6, out_channels=64, size=40, kernel=3, padding=1, output_mask=(True, False, False)
     )

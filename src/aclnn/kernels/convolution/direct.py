@@ -16,6 +16,7 @@ from aclnn.base.dtype import FLOAT32, promote
 from aclnn.base.rounding import KEEP, USE_FP16
 from aclnn.base.tensor import TensorSpec
 from aclnn.contract.call import Call
+from aclnn.kernels.convolution import on_tiles
 from aclnn.kernels.convolution.call import BACKWARD, AskedConvolution, sides
 from aclnn.kernels.convolution.direct_geometry import ROW, Channels, Dims, DirectWindow, Memory, Table, why_not
 from aclnn.kernels.native import jit, launch_sequence
@@ -28,8 +29,9 @@ from aclnn.kernels.shared import sums
 PER_THREAD = 65536  # multiplications that pay for waking a thread
 MOST_SCRATCH = 64 * ROW  # elements of a slot
 FEW_PAIRS = 4  # of a source and a target channel in a group: with more, matmuls may be ahead
-# How the logarithm of their time ÷ that of matmuls grows with those of: channels of the result, channels that it is
-# made of, taps, positions up to FEW_POSITIONS, and with taps' times positions'; and where both take the same.
+# ln(their time ÷ that of matmuls) = a·ln(made) + b·ln(read) + c·ln(taps) + d·ln(min(positions, FEW_POSITIONS))
+# + e·ln(taps)·ln(positions) − level: channels of a group, of the result and of what it is made of, and the positions of
+# all pictures.
 FORWARDS = (0.47, 0.40, -0.23, -0.14, 0.057), 1.23
 BACKWARDS = (0.53, 0.34, -0.08, -0.26, 0.033), 0.40
 FEW_POSITIONS = 1500
@@ -145,7 +147,8 @@ def _check(call: Call, pictures: list[str], others: list[str]) -> None:
         made, read = read, made
     narrow = call[sides(call)[1]].shape
     positions = narrow[0] * math.prod(narrow[2:])
-    if matmuls_are_ahead(made, read, math.prod(weight[2:]), positions, "gradOutput" in call.values):
+    ahead = matmuls_are_ahead(made, read, math.prod(weight[2:]), positions, "gradOutput" in call.values)
+    if ahead and on_tiles.too_far(call) is None:
         raise RefusedError(f"with {made * read} pairs of channels in a group matmuls are ahead")
     for name in pictures:
         step = call[name].strides[-1]
@@ -156,7 +159,8 @@ def _check(call: Call, pictures: list[str], others: list[str]) -> None:
 def matmuls_are_ahead(made: int, read: int, taps: int, positions: int, backwards: bool) -> bool:
     """Of so many channels in a group, of the result and of what it is made of. A matmul gains with every channel, and
     of large pictures with every tap, since boxes are staged but once. Fitted to 3,600 drawn pairs of timings with AVX2
-    and AVX-512 (Zen 5): in one of 22 what is chosen takes a quarter longer than the other, in the mean 3 %."""
+    and AVX-512 (Zen 5; 4 to 400 pairs of channels, up to 49 taps in two dimensions, up to 20 million multiplications):
+    in one of 22 what is chosen takes a quarter longer than the other, in the mean 3 %."""
     if made * read <= FEW_PAIRS:
         return False
     factors, level = BACKWARDS if backwards else FORWARDS

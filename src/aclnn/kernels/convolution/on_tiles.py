@@ -39,7 +39,7 @@ def too_far(call: Call) -> str | None:
     needed = math.prod(map(min, call["stride"], weight[2:]))
     if needed > MOST_PASSES:
         return f"its strides take {needed} passes, more than {MOST_PASSES}"
-    terms = max(weight[:2]) * math.prod(weight[2:])
+    terms = max(weight[0] // call["groups"], weight[1]) * math.prod(weight[2:])
     if terms > MOST_TERMS:
         return f"sums of {terms} terms are longer than {MOST_TERMS}"
     pictures = [call.values[name] for name in ("input", "output", "gradOutput") if name in call.values]

@@ -107,7 +107,9 @@ def _order(over: Pass, channels: int, axes: tuple[int, ...]) -> Order:
     chain = even_chain(channels * over.most_taps, block)
     last = counts[-1] if counts else 1
     most = TOGETHER if channels < FAR_CHANNELS and 0 not in axes[-1:] else NEAR
-    fits = per_shift == 1 and block % chain == 0 and last * block <= most  # chains begin where blocks do
+    # Chains begin where blocks do; and who meets one block alone has several chains, as who meets two: bits would else
+    # depend on what stands beside a position, see source.indirect.
+    fits = per_shift == 1 and block % chain == 0 and block > chain and last * block <= most
     return Order(axes, shifts, per_shift, last if fits else 1, chain)
 
 

@@ -116,13 +116,14 @@ def cheapest_passes(shape: Shape, onto_wide: bool, channels: int) -> list[Pass]:
 
 
 def _cost(overs: Sequence[Pass], shape: Shape, onto_wide: bool, channels: int) -> float:
-    """Multiplications of vectors by an element, half of one for every element that is read for them, and what packing
-    takes: a block has its own weight at each of its positions, which is packed once, however few pictures there are."""
+    """Multiplications of vectors by an element, half of one for every element that is read for them, on tiles or in
+    strips, whichever takes less; and what packing takes: a block has its own weight at each of its positions, which is
+    packed once, however few pictures there are."""
     lanes, (source, out) = jit.vectors().lanes, shape.source_and_result(onto_wide)
     cost = 0.0
     for over in overs:
         of_tiles = -(-over.block * channels // lanes) + READING
-        each = min(of_tiles, strips.cost(over, source, out, channels))
+        each = min(of_tiles, strips.cost(over, source, out, source.shape[1] // shape.groups, channels))
         packing = PACKING * over.block * channels
         cost += len(over.shifts) * (out.shape[0] * math.prod(over.sizes) * each + packing) + PASS
     return cost
@@ -188,7 +189,8 @@ class DataPlan:
 
     def _order(self, over: Pass) -> Order:
         """The order of a pass that takes the least, on tiles or in strips."""
-        sizes, cost = as_five(self._source).sizes, strips.cost(over, self._source, self._out, self._outputs)
+        sizes = as_five(self._source).sizes
+        cost = strips.cost(over, self._source, self._out, self._inputs, self._outputs)
         of_tiles, each = order_of(over, sizes, self._inputs), strips.cost_of_tiles(self._outputs)
         if math.isinf(cost):
             return of_tiles

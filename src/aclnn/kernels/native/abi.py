@@ -123,7 +123,7 @@ POSITIONS_TOGETHER = 288  # whose sums convolve.data keeps near, a multiple of R
 MOST_KINDS = 64  # of positions, by what they meet
 MOST_PARTS = 16  # of the sums of convolve_weights
 
-# The table of convolve.data, by position.
+# The table of convolve.data and convolve_few.data, by position.
 (
     SHARES,  # address of how many shares of the work there are, and where each begins: see source.shares
     PER_LOT,  # elements of a lot's scratch

@@ -1,8 +1,9 @@
-"""The convolutions of convolve.py where a result has no more channels than a vector has lanes.
+"""The convolutions of convolve.py where a result has few channels, at most those of a panel.
 
-A tile there would have one vector of channels, and read a picture's element for every one that it multiplies. So the
-factors are exchanged: vectors are strips of positions that lie side by side in the picture, with what is between two
-rows, and each channel of the weight is one number for all of them. The sums are the same, to the bit.
+Tiles there leave lanes idle where channels do not fill vectors, and read a picture's element for every vector that they
+multiply by it, which is often if there is but one. So the factors are exchanged: vectors are strips of positions that
+lie side by side in the picture, with what is between two rows, and each channel of the weight is one number for all of
+them. The sums are the same, to the bit.
 """
 
 from __future__ import annotations

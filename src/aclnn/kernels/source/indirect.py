@@ -1,8 +1,8 @@
 """Tiles of indirect matmuls, in LLVM's language: for any width of vectors.
 
-c[i, j] = Σ x[base_i + offset_k] · b[k, j]. The first factor is read element by element where it lies, so that neither
-strides nor the taps of a convolution need a copy of it; the second is packed, [k][columns]; a result is dense. There
-are no edges here: who packs fills them, who unpacks leaves them out.
+c[i, j] = Σ x[base_i + offset_k] · b[k, j]. The first factor is read where it lies, element by element or in strips, so
+that neither strides nor the taps of a convolution need a copy of it; the second is packed, [k][columns]; a result is
+dense. There are no edges here: who packs fills them, who unpacks leaves them out.
 """
 
 from __future__ import annotations
