@@ -28,9 +28,12 @@ SCATTERED = 0.06
 MANY_CHANNELS = 128  # of which that is so; of fewer, less
 TOGETHER = 1200  # terms of neighbouring blocks, so that results are met less often (2 %)
 FAR_CHANNELS = 256  # of which blocks are long enough; so are those of whole planes
-WIDE = 64  # columns of a panel, of which NEAR terms are twice what a first cache holds
-NEAR_WIDE = 128  # terms that it does hold, beside the lines of so many channels: of those, long sums take 0.9 to 0.98
-LONG = 512  # terms of such a sum
+NEAR_MANY = 128  # terms of so many channels: else their weights, or a line of each, fill a first cache
+LONG = 512  # terms of one tap, from which on that is so with wide panels
+# Blocks of several taps may be shorter (Zen 5: 0.86 to 1.0 of the time). Panels of 64 columns: a first cache then has
+# their weights. Narrower ones, small pictures: it has the part of the picture that all panels meet.
+WIDE, NEAR_WIDE = 64, 64
+SMALL_PICTURE, NEAR_SMALL = 300, 32  # positions; terms, and as many more as taps of a channel lie in a block
 CHAIN_END = 3  # terms that could be added while the sum of a chain is put away
 
 
@@ -79,7 +82,7 @@ class Order(NamedTuple):
         return np.concatenate([masks, np.zeros(MOST_KINDS - masks.size, np.int64), *kinds])
 
 
-def order_of(over: Pass, sizes: Triple, channels: int, in_strips: bool = False) -> Order:
+def order_of(over: Pass, sizes: Triple, channels: int, *, in_strips: bool = False, is_packed: bool = False) -> Order:
     """The order in which a sum over so many channels, of a picture of these sizes, takes the least. Strips
     have positions of neighbouring rows, which are of one kind then."""
     few = [d for d, axis in enumerate(over.axes[:1] if in_strips else over.axes) if axis.size <= LONGEST]
@@ -87,7 +90,7 @@ def order_of(over: Pass, sizes: Triple, channels: int, in_strips: bool = False) 
     worth = [d for d, m in met.items() if over.block == 1 and m.size and m.mean() <= 1 - WORTH_LEAVING_OUT]
     choices = itertools.chain.from_iterable(itertools.combinations(worth, n) for n in range(len(worth) + 1))
     few_kinds = (axes for axes in choices if math.prod(_kinds_of(met[d]) for d in axes) <= MOST_KINDS)
-    orders = [_order(over, channels, axes) for axes in few_kinds]
+    orders = [_order(over, channels, axes, is_packed) for axes in few_kinds]
     best = min((o for o in orders if o.shifts <= MOST_SHIFTS), key=lambda order: order.cost(over, sizes, channels))
     return best._replace(in_strips=in_strips)
 
@@ -98,11 +101,11 @@ def _kinds_of(met: Array) -> int:
     return len({row.tobytes() for row in met})
 
 
-def _order(over: Pass, channels: int, axes: tuple[int, ...]) -> Order:
+def _order(over: Pass, channels: int, axes: tuple[int, ...], is_packed: bool) -> Order:
     counts = [len(over.axes[d].shifts) for d in axes]
     shifts = math.prod(counts)
     terms = channels * len(over.shifts) // shifts
-    per_shift = -(-terms // _near(channels, channels * over.most_taps))
+    per_shift = -(-terms // _near(over, channels, axes, is_packed))
     block = -(-terms // per_shift) if per_shift else 1
     chain = even_chain(channels * over.most_taps, block)
     last = counts[-1] if counts else 1
@@ -113,10 +116,14 @@ def _order(over: Pass, channels: int, axes: tuple[int, ...]) -> Order:
     return Order(axes, shifts, per_shift, last if fits else 1, chain)
 
 
-def _near(channels: int, terms: int) -> int:
+def _near(over: Pass, channels: int, axes: tuple[int, ...], is_packed: bool) -> int:
     """How many terms of a sum are brought near at a time."""
-    is_wide = columns() >= WIDE and channels >= FAR_CHANNELS and terms >= LONG
-    return NEAR_WIDE if is_wide else NEAR
+    is_wide, is_small = columns() >= WIDE, math.prod(over.sizes) <= SMALL_PICTURE
+    has_many, has_taps = channels >= FAR_CHANNELS, over.most_taps > 1
+    if has_taps and not is_packed and (is_small or (is_wide and has_many)):
+        taps = math.prod(len(axis.shifts) for d, axis in enumerate(over.axes) if d not in axes)
+        return NEAR_WIDE if is_wide else min(NEAR, NEAR_SMALL * taps)
+    return NEAR_MANY if has_many and (has_taps or (is_wide and channels >= LONG)) else NEAR
 
 
 def in_order(of_channels: Array, over: Pass, axes: tuple[int, ...]) -> Array:

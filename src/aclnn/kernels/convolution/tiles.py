@@ -45,6 +45,7 @@ BOXES_PER_THREAD = 4  # at least, so that threads end together
 KEPT_ELEMENTS = 96 * 1024  # of tiles that are packed at a time, and of sums that are not whole yet
 PACKED_PANELS, PACKED_TERMS = 2, 64  # at least, that are made of them, and terms of their sums
 MANY_CHANNELS = 256  # a line of each is most of a first cache
+MANY_PANELS = 24  # that pay for packing where several taps use these lines: to pack takes about as long as one panel
 FIRST_CACHE_ELEMENTS = 8 * 1024
 NEAR_ELEMENTS = 1 << 16  # of a result that the second caches of threads have, with all that makes it
 FEW_TERMS = 256  # of a sum that is sooner made than where it will be written comes near
@@ -191,7 +192,8 @@ class DataPlan:
         """The order of a pass that takes the least, on tiles or in strips."""
         sizes = as_five(self._source).sizes
         cost = strips.cost(over, self._source, self._out, self._inputs, self._outputs)
-        of_tiles, each = order_of(over, sizes, self._inputs), strips.cost_of_tiles(self._outputs)
+        of_tiles = order_of(over, sizes, self._inputs, is_packed=self._packs_taps(over))
+        each = strips.cost_of_tiles(self._outputs)
         if math.isinf(cost):
             return of_tiles
         in_strips = order_of(over, sizes, self._inputs, in_strips=True)
@@ -276,7 +278,7 @@ class DataPlan:
         terms, places, threads = laid.rows.size, places_of(box), self._threads_for(over)
         splits = min(panels_of(columns_made), -(-threads // items))
         lots = min(threads, items * splits)
-        kept = self._kept(order, laid, -(-panels_of(columns_made) // splits), math.prod(box))
+        kept = self._kept(over, order, laid, -(-panels_of(columns_made) // splits), math.prod(box))
         per_lot = laid.room + 3 * places + kept.elements + (gap_behind(laid.room, self._inputs) if lots > 1 else 0)
         scratch = self._room.arena.reserve(4 * per_lot * lots)
         adds_bias = self._names[3] is not None
@@ -313,10 +315,10 @@ class DataPlan:
         of_positions = [sum(map(operator.mul, at, strides[2:])) for at in itertools.product(*positions)]
         return np.add.outer(of_positions, np.arange(self._outputs) * strides[1]).ravel()
 
-    def _kept(self, order: Order, laid: Laid, panels: int, positions: int) -> Kept:
+    def _kept(self, over: Pass, order: Order, laid: Laid, panels: int, positions: int) -> Kept:
         """Panels take turns for every block of terms where that is packed for them, and where the block of a panel's
         weights is near: else those of one panel had better come in order."""
-        packed_terms = order.terms_together(laid.rows.size) if self._packs(laid) else 0
+        packed_terms = order.terms_together(laid.rows.size) if self._packs(over, laid) else 0
         several = order.blocks > order.together
         together = panels if packed_terms or (several and _weights_are_near()) else 1
         summed = together * columns() if several else columns()
@@ -325,17 +327,23 @@ class DataPlan:
         least = strips.rows_kept() if order.in_strips else ROWS
         return Kept(max(least, min(POSITIONS_TOGETHER, filled, fitting)), together, summed, packed_terms)
 
-    def _packs(self, laid: Laid) -> bool:
+    def _packs(self, over: Pass, laid: Laid) -> bool:
         """Whether channels lie far apart, and these are many: read where they are, a tile of every channel would bring
-        a cache line near for a few elements of it, and again for every panel. Where several taps use these lines, or
-        positions do not lie side by side and are packed one by one, that pays only if else the lines drive a block of
-        weights out of the first cache."""
+        a cache line near for a few elements of it, and again for every panel. Positions that do not lie side by side
+        are packed one by one, which pays only if else the lines drive a block of weights out of the first cache."""
         to_next_channel, to_next_position = laid.table[MOVES + 1], laid.table[MOVES + 4]
-        if to_next_channel == 1 or self._outputs <= PACKED_PANELS * columns():
+        if to_next_channel == 1:
             return False
-        one_tap = laid.rows.size == self._inputs
-        many = self._inputs >= (PACKED_TERMS if one_tap else MANY_CHANNELS)
-        return many and ((one_tap and to_next_position == 1) or _weights_are_near())
+        if len(over.shifts) > 1:
+            return self._packs_taps(over)
+        side_by_side = self._inputs >= PACKED_TERMS and bool(to_next_position == 1)
+        many = self._inputs >= MANY_CHANNELS and _weights_are_near()
+        return (side_by_side or many) and self._outputs > PACKED_PANELS * columns()
+
+    def _packs_taps(self, over: Pass) -> bool:
+        """The same of several taps: shorter blocks of terms keep their weights near as well."""
+        many = self._inputs >= MANY_CHANNELS and self._outputs >= MANY_PANELS * columns()
+        return len(over.shifts) > 1 and many and _weights_are_near()
 
 
 def strip_for(made: int, groups: int, threads: int) -> int:

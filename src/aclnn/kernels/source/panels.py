@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.kernels.native.abi import FAR_WEIGHTS, NO_PLACE
+from aclnn.kernels.native.abi import NO_PLACE
 from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, shifted
 from aclnn.kernels.source.elements import finish_streams, floats, read, stream
@@ -16,8 +16,10 @@ from aclnn.kernels.source.packing import clear_beyond, pack_rows, turn
 from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
 
 WORTH_TURNING = 3  # terms side by side
-SQUARES = LANES * LINE  # elements that are turned at a time
+SQUARES = LANES * COLUMNS  # elements that are turned at a time
 AHEAD = 8  # terms by which their channels are fetched
+LINES_AHEAD = 4  # by which the terms of a channel are
+STREAMED = 1 << 20  # elements: larger weights are written past the caches
 
 
 @inner
@@ -56,7 +58,7 @@ def pack_taps(
     use_widest_vectors()
     for item in range(lo, hi):
         source, to, columns, channels = begin_strip(item, strip, weight, packed, outputs, terms, strides)
-        far = outputs * terms >= FAR_WEIGHTS and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
+        far = outputs * terms >= STREAMED and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
         if pack_terms(source, strides[1], places, terms, channels, to, columns, far) and address_of(found) != 0:
             found[0] = 1
         finish_streams()
@@ -98,8 +100,8 @@ def pack_terms(
                 move(LANES, source, places[i] + m, target, rows[i] * columns + m)
         elif together >= WORTH_TURNING and places[i] + whole_vectors(together) <= places[count - 1] + 1:
             turned = done
-            for m in range(0, done, LINE):
-                start, to, across = places[i] + m * step, shifted(target, m), min(LINE, done - m)
+            for m in range(0, done, COLUMNS):
+                start, to, across = places[i] + m * step, shifted(target, m), min(COLUMNS, done - m)
                 strange |= turn_terms(source, start, step, together, shifted(rows, i), across, to, columns, far)
         else:
             done = 0
@@ -116,17 +118,20 @@ def pack_terms(
 def turn_terms(
     source: Any, start: int, step: int, count: int, rows: Any, across: int, target: Any, columns: int, far: bool
 ) -> bool:
-    """Some channels, at most those of a line, of `count` terms side by side; what lies behind these is read as well.
+    """Some channels, at most those of a panel, of `count` terms side by side; what lies behind these is read as well.
     Says whether an element is not finite."""
     turned, strange = floats(SQUARES), False
     for first in range(0, count, LANES):
         for m in range(0, across, LANES):
+            for row in range(m, m + LANES):
+                fetch(source, start + first + LINES_AHEAD * LINE + row * step, TO_READ)
             turn(1, source, start + first + m * step, step, turned, m, across)
         height = min(LANES, count - first)
         strange |= is_strange(turned, height * across)
-        if far and across == LINE:
+        if far and across % LINE == 0:
             for r in range(height):
-                stream(target, rows[first + r] * columns, turned, r * LINE)
+                for m in range(0, across, LINE):
+                    stream(target, rows[first + r] * columns + m, turned, r * across + m)
         else:
             for r in range(height):
                 for m in range(0, across, LANES):
