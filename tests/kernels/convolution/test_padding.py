@@ -20,7 +20,7 @@ from aclnn.contract.cases import fill
 from aclnn.kernels.convolution.boxes import Axis, Pass, Taps, as_five, outermost
 from aclnn.kernels.convolution.padding import Order, in_order, order_of
 from aclnn.kernels.convolution.tiles import Shape
-from aclnn.kernels.matmul.tiles import CHAINS, even_chain
+from aclnn.kernels.matmul.tiles import CHAINS, columns, even_chain
 from aclnn.kernels.native.abi import MOST_KINDS
 from aclnn.ops.convolution_forward import convolution_case
 from tests.harness import bits, call
@@ -80,6 +80,20 @@ def test_axes_are_left_out_where_it_pays() -> None:
     assert order(7, 512, padding=0)[1].axes == ()
     assert order(28, 128)[1].axes == (1,)  # with columns too, chains of 64 terms would end more often than that saves
     assert order(300, 512)[1].axes == ()
+
+
+@pytest.mark.parametrize("channels", [64, 128, 192, 256, 512])
+def test_small_pictures_and_many_channels_have_short_blocks(channels: int) -> None:
+    """All panels then find the weights of a block, or the picture, in the first cache."""
+    for size, padding in itertools.product((7, 14, 17, 28), (0, 1)):
+        over, of_sums = order(size, channels, padding)
+        longest = of_sums.terms_together(channels * 9) // of_sums.together
+        small, many = math.prod(over.sizes) <= 300, channels >= 256
+        if columns() >= 64:
+            assert longest <= (64 if small or many else 400)
+        else:
+            in_a_block = 9 // of_sums.shifts  # taps of a channel, whose lines are the same
+            assert longest <= (32 * in_a_block if small else 128 if many else 400)
 
 
 def test_sums_go_from_tap_to_tap() -> None:

@@ -107,6 +107,42 @@ def test_threads_with_copies_of_the_weight(
     assert len(found) == 1
 
 
+@pytest.mark.parametrize("panels", [1, 1 << 40], ids=["packed", "in place"])
+@pytest.mark.parametrize("size", [9, 21])
+def test_pictures_of_many_channels_are_packed_or_not(panels: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether tiles are packed before they meet the panels does not matter to what is made."""
+    monkeypatch.setattr(tiles, "MANY_PANELS", panels)
+    monkeypatch.setattr(tiles, "FIRST_CACHE_ELEMENTS", 1 << 40)
+    case = convolution_case(
+        batch=3, in_channels=256, out_channels=3 * tiles.columns() + 5, size=(size, size), kernel=(3, 3), padding=1
+    )
+    found = set()
+    for threads in (1, 2, 3):
+        aclnn.cache_clear()
+        filled = fill(case, 6)
+        with aclnn.threads(threads):
+            call(case, filled, engine="fast")
+        assert_judged(case, filled)
+        found.add(tuple(bits(case, filled)))
+    aclnn.cache_clear()
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("far", [0, 1 << 40], ids=["past the caches", "near"])
+def test_results_past_the_caches_are_the_same(far: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "FAR_ELEMENTS", far)
+    rng = np.random.default_rng(8)
+    x, w, bias = (rng.integers(-4, 5, s).astype("f4") for s in ((2, 40, 20, 24), (70, 40, 3, 3), (70,)))
+    expected = aclnn.convolution(x, w, bias, 1, 1, 1, False, 0, 1, engine="numpy")
+    for begin, threads in ((0, 1), (1, 2), (5, 3)):
+        aclnn.cache_clear()
+        out = np.empty(expected.size + begin, np.float32)[begin:].reshape(expected.shape)
+        with aclnn.threads(threads):
+            aclnn.convolution(x, w, bias, 1, 1, 1, False, 0, 1, engine="fast", out=out)
+        np.testing.assert_array_equal(out, expected)
+    aclnn.cache_clear()
+
+
 def test_the_more_pictures_the_larger_blocks_of_positions_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """A block has a weight of its own. Of one picture of 14×14 and 7×7 taps it took 25 times as long to make that as
     to multiply."""

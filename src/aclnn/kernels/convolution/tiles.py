@@ -48,6 +48,7 @@ MANY_CHANNELS = 256  # a line of each is most of a first cache
 MANY_PANELS = 24  # that pay for packing where several taps use these lines: to pack takes about as long as one panel
 FIRST_CACHE_ELEMENTS = 8 * 1024
 NEAR_ELEMENTS = 1 << 16  # of a result that the second caches of threads have, with all that makes it
+FAR_ELEMENTS = 1 << 20  # of one that no cache keeps until it is read
 FEW_TERMS = 256  # of a sum that is sooner made than where it will be written comes near
 LEAST_SHARE = 96  # positions of a box, for all that
 LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
@@ -287,7 +288,8 @@ class DataPlan:
         kinds_of = put(order.kinds(over, as_five(self._source).sizes)) if order.axes else 0
         taken = put(shares(items * splits, lots, self._out.size <= NEAR_ELEMENTS))
         table = [taken, per_lot, laid.room, places, columns_made, terms, splits, order.chain]
-        table += [*put_of(self._out.dtype, joins), order.blocks, order.per_shift, order.together, regroups, kinds_of]
+        table += [*put_of(self._out.dtype, self._how_to_put(terms, joins)), order.blocks, order.per_shift]
+        table += [order.together, regroups, kinds_of]
         column_places = put(self._column_places(over)) if joins else 0
         table += [int(adds_bias), kept.positions, kept.packed_terms, kept.panels]
         table += [packed.terms, packed.first, packed.copy, self._outputs, column_places, int(joins)]
@@ -307,6 +309,14 @@ class DataPlan:
         """How many threads have enough to do."""
         made = self._out.shape[0] * math.prod(over.sizes) * over.block * self._out.shape[1]
         return worth(made * max(1, len(over.shifts) * self._inputs), MULTIPLICATIONS_PER_THREAD, self._room.threads)
+
+    def _how_to_put(self, terms: int, joins: bool) -> str:
+        """What in source/results.py writes the result: past the caches if it is large, and its sums take long enough
+        that lines need not come near before (0.95 to 1.0 of the time; of short sums 1.0 to 1.2)."""
+        if joins:
+            return "put_blocks"
+        is_far = self._out.dtype is FLOAT32 and self._out.size >= FAR_ELEMENTS and terms > FEW_TERMS
+        return "put_far" if is_far else "put"
 
     def _column_places(self, over: Pass) -> Array:
         """Where the columns of a block lie behind its first: channel by channel for each of its positions."""

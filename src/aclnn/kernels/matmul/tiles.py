@@ -46,7 +46,8 @@ def packed_columns(channels: int) -> int:
     return -(-channels // lanes) * lanes
 
 
-def put_of(dtype: DType, in_blocks: bool = False) -> tuple[int, int]:
-    """What writes rows of such a result, and the bytes of an element. Raises NoNativeCodeError."""
-    name, last = ("results.put_blocks", "I") if in_blocks else ("results.put", "i")
-    return jit.load(name, "F" + jit.POINTER[dtype] + "Iiii" + last + "IF").address, dtype.itemsize
+def put_of(dtype: DType, how: str = "put") -> tuple[int, int]:
+    """What writes rows of such a result, by its name in source/results.py, and the bytes of an element. Raises
+    NoNativeCodeError."""
+    last = "I" if how == "put_blocks" else "i"
+    return jit.load(f"results.{how}", "F" + jit.POINTER[dtype] + "Iiii" + last + "IF").address, dtype.itemsize

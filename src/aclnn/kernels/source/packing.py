@@ -49,6 +49,29 @@ def turn_rows(
     return types.void(gap, source, rows, whole, added, target, whole, whole), code
 
 
+@intrinsic(prefer_literal=True)
+def stream_lines(context: Any, source: Any, rows: Any, by: Any, added: Any, target: Any, to: Any, to_pitch: Any) -> Any:
+    """The same of as many rows as a line has elements, whose columns become lines, which go past the caches."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        source_, rows_, by_, added_, target_, to_, pitch = args
+        more, squares = builder.load(vector_at(builder, added_, by_), align=4), []
+        for first in range(0, LINE, LANES):
+            starts = [builder.load(builder.gep(rows_, [_WORD(first + row)])) for row in range(LANES)]
+            loaded = [builder.load(vector_at(builder, source_, builder.add(by_, start)), align=4) for start in starts]
+            squares.append(_transposed(builder, [builder.fadd(row, more) for row in loaded]))
+        for column in range(LANES):
+            for i, square in enumerate(squares):
+                place = vector_at(builder, target_, builder.add(to_, _WORD(i * LANES)))
+                stored = builder.store(square[column], place, align=4 * LANES)
+                stored.set_metadata("nontemporal", builder.module.add_metadata([_WORD(1)]))
+            to_ = builder.add(to_, pitch)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(source, rows, whole, added, target, whole, whole), code
+
+
 def _turn(
     builder: Any, gap: Any, source: Any, starts: Any, kind: Any, target: Any, to: Any, to_pitch: Any, more: Any = None
 ) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 from numba import types
 from numba.extending import intrinsic
 
-from aclnn.kernels.source.calls import address_of, begin_block, call_entry
-from aclnn.kernels.source.elements import floats, narrowed, write
+from aclnn.kernels.source.calls import address_of, begin_block, call_entry, shifted
+from aclnn.kernels.source.elements import finish_streams, floats, narrowed, write
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, LANES, vector_at, words
-from aclnn.kernels.source.packing import gap_between, turn_rows
+from aclnn.kernels.source.packing import gap_between, stream_lines, turn_rows
+from aclnn.kernels.source.vectors import LINE
 
 ROWS_AT_ONCE = 64  # of blocks
 
@@ -42,17 +43,78 @@ def put(
         return
     i, starts = 0, words(LANES)
     while i < count:
-        for row in range(LANES):
-            starts[row] = columns * (rows[min(i + row, count - 1)] if listed else i + row)
+        find_starts(LANES, i, rows, listed, columns, count, starts)
         together, done = 1, 0
         gap = gap_between(places, i) if i + LANES <= count else 0
         if gap == 1 or gap == 2:
             together, done = LANES, whole
             put_turned(gap, sums, starts, added, done, out, places[i], step)
-        for row in range(together):
-            for m in range(done, channels):
-                write(out, places[i + row] + m * step, sums[starts[row] + m] + added[m])
+        put_some(sums, starts, added, done, channels, out, shifted(places, i), together, step)
         i += together
+
+
+def put_far(
+    lo: int,
+    hi: int,
+    sums: Any,
+    out: Any,
+    places: Any,
+    columns: int,
+    count: int,
+    channels: int,
+    step: int,
+    rows: Any,
+    bias: Any,
+) -> None:
+    """The same of float32, past the caches where positions that lie side by side fill whole lines in every channel. Up
+    to the first of these lines, vectors overlap."""
+    listed, added, whole = address_of(rows) != 0, or_zeros(bias, floats(COLUMNS)), channels // LANES * LANES
+    i, starts = 0, words(LINE)
+    while i < count:
+        find_starts(LINE, i, rows, listed, columns, count, starts)
+        together, done = 1, 0
+        if i + LANES <= count and gap_between(places, i) == 1:
+            together, done = LANES, whole
+            begun = (address_of(out) + 4 * places[i]) % (4 * LINE)  # bytes of a line
+            fills = i + LINE <= count and step % LINE == 0 and lie_side_by_side(places, i)
+            if fills and begun == 0:
+                together = LINE
+                for m in range(0, whole, LANES):
+                    stream_lines(sums, starts, m, added, out, places[i] + m * step, step)
+            else:
+                put_turned(1, sums, starts, added, done, out, places[i], step)
+                if fills:
+                    together = max(1, min(LANES, LINE - begun // 4))
+        put_some(sums, starts, added, done, channels, out, shifted(places, i), together, step)
+        i += together
+    finish_streams()
+
+
+@inner
+def find_starts(most: int, first: int, rows: Any, listed: bool, columns: int, count: int, starts: Any) -> None:
+    """Where rows of sums begin, `most` of them from the first one on; behind the last it is repeated."""
+    for i in range(most):
+        row = min(first + i, count - 1)
+        starts[i] = columns * (rows[row] if listed else row)
+
+
+@inner
+def lie_side_by_side(places: Any, first: int) -> bool:
+    """Whether the elements of a line do, from the first place on."""
+    apart = 0
+    for i in range(first, first + LINE - 1):
+        apart |= places[i + 1] - places[i] - 1
+    return apart == 0
+
+
+@inner
+def put_some(
+    sums: Any, starts: Any, added: Any, channel: int, channels: int, out: Any, places: Any, count: int, step: int
+) -> None:
+    """The channels from one to below the other of some rows, one by one."""
+    for row in range(count):
+        for m in range(channel, channels):
+            write(out, places[row] + m * step, sums[starts[row] + m] + added[m])
 
 
 @inner
