@@ -30,9 +30,12 @@ SPECIAL = st.sampled_from([np.nan, np.inf, -np.inf, 0.0, -0.0, -104.5, -100.0, -
     st.sampled_from(DTYPES),
     st.booleans(),
     st.floats(-2, 2, width=32),
+    st.sampled_from([1.3, 0.0, 2.0**-60, 2.0**-61, 1e-20, 1e-38, 1e-44, 1e30]),
 )
-def test_any_value_is_sound(values: list[float], dtype: DType, is_result: bool, input_scale: float) -> None:
-    case = elu_backward_case((len(values),), 1.3, 0.7, input_scale, is_result, dtype)
+def test_any_value_is_sound(
+    values: list[float], dtype: DType, is_result: bool, input_scale: float, alpha: float
+) -> None:
+    case = elu_backward_case((len(values),), alpha, 0.7, input_scale, is_result, dtype)
     filled = fill(case)
     with np.errstate(all="ignore"):
         filled["selfOrResult"].view[...] = values
@@ -159,6 +162,14 @@ def test_the_exponential_is_within_two_units() -> None:
     finite = np.abs(exact) < np.finfo(np.float32).max
     units = np.abs(slope[finite] - exact[finite]) / np.spacing(np.abs(exact[finite]).astype(np.float32))
     assert units.max() <= 2
+
+
+@pytest.mark.parametrize("alpha", [2.0**-30, 2.0**-60, 2.0**-62, 2.0**-90, 2.0**-120])
+def test_slopes_of_tiny_alphas_keep_their_digits(alpha: float) -> None:
+    x, large = np.linspace(-8, 0, 1001).astype(np.float32), np.float32(2.0**40)
+    slope = aclnn.elu_backward(np.full_like(x, large), alpha, 1.0, 1.0, False, x, engine="fast")
+    exact = float(large) * alpha * np.exp(x.astype(np.float64))
+    assert np.abs(slope / exact - 1).max() <= (2e-2 if alpha < 2.0**-100 else 4 * 2.0**-24)
 
 
 def _plan(case: Case, **settings: Any) -> aclnn.Executor:

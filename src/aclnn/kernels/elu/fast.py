@@ -19,6 +19,7 @@ from aclnn.kernels.shared.strides import blocks, merged
 
 PER_THREAD = 8192  # elements that pay for waking a thread: exponentials of them
 PER_THREAD_PLAIN = 20480  # the same without
+LEAST_ALPHA = 2.0**-61  # of which 2⁻⁶⁵ times is no subnormal number: see source/elu.py
 STREAMED = 2**24  # bytes of output that no cache would keep
 
 
@@ -102,9 +103,11 @@ def _waits_for_memory(call: Call) -> bool:
 
 
 def _kind(call: Call) -> int:
+    _, input_scale, scaled_alpha = _coefficients(call)
     if call["isResult"]:
         return ELU_OF_RESULT
-    return ELU_FALLING if _scalars(call)[2] >= 0 else ELU_OF_INPUT
+    falls = input_scale >= 0 and not 0 < abs(scaled_alpha) < LEAST_ALPHA
+    return ELU_FALLING if falls else ELU_OF_INPUT
 
 
 def _coefficients(call: Call) -> list[float]:

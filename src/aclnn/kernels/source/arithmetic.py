@@ -102,15 +102,18 @@ def exp(x: Any) -> Any:
 
 @inner
 def exp_of_negative(x: Any) -> Any:
-    """e^x as above where x ≤ 0 or NaN, in two thirds of the steps; of other x it makes no sense.
+    """e^x as above where x ≤ 0 or NaN, in two thirds of the steps; of other x it makes no sense."""
+    return large_exp_of_negative(x) * f32(2.0**-65)
 
-    The low bits of `shifted` are n + 65 + 127: moved up they are 2^(n+65), which is no subnormal.
-    """
+
+@inner
+def large_exp_of_negative(x: Any) -> Any:
+    """The same times 2^65. The low bits of `shifted` are n + 65 + 127: moved up they are 2^(n+65), no subnormal."""
     x = f32(-104.0) if x < f32(-104.0) else x
     shifted = fma(x, f32(1.44269504), f32(12582912.0 + 192.0))
     p = _reduced_exp(x, shifted - f32(12582912.0 + 192.0))
     power = float_of(np.int32(bits_of(shifted) << np.int32(23)))
-    return fma(p, power, power) * f32(2.0**-65)
+    return fma(p, power, power)
 
 
 @inner

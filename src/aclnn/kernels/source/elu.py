@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aclnn.kernels.native.abi import ELU_FALLING, ELU_OF_RESULT, TILE
-from aclnn.kernels.source.arithmetic import exp, exp_of_negative, expm1, use_widest_vectors
+from aclnn.kernels.source.arithmetic import exp, expm1, large_exp_of_negative, use_widest_vectors
 from aclnn.kernels.source.calls import address_of
 from aclnn.kernels.source.elements import finish_streams, read, stream, tile_of, write
 from aclnn.kernels.source.helpers import inlined
@@ -104,7 +104,8 @@ def _slope_of_result(x: Any, input_scale: Any, scaled_alpha: Any) -> Any:
 
 @inlined
 def _slope_falling(x: Any, input_scale: Any, scaled_alpha: Any) -> Any:
-    return scaled_alpha * exp_of_negative(x * input_scale)
+    """The first product is one for all elements: 0.9 of the time."""
+    return (scaled_alpha * np.float32(2.0**-65)) * large_exp_of_negative(x * input_scale)
 
 
 @inlined
