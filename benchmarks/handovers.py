@@ -43,14 +43,28 @@ WINDOWS: list[tuple[tuple[int, ...], int, int]] = [  # size, kernel, stride
     *(((10, 10), 3, 1), ((28, 28), 1, 1), ((28, 28), 3, 1), ((112, 112), 3, 1)),
     *(((56, 56), 7, 1), ((4096,), 9, 1), ((28, 28), 3, 2)),
 ]
+GROWING = [
+    (1, c, n) for c, n in ((1, 1), (1, 4), (2, 4), (3, 4), (4, 4), (4, 6), (5, 6), (6, 6), (6, 8), (8, 8), (10, 8))
+]
+GROWING += [(1, c, n) for c, n in ((12, 10), (16, 12), (20, 14), (26, 17), (32, 20), (45, 24), (64, 28))]
+GROWING += [(batch, 64, 28) for batch in (3, 10, 30, 100)]
+"""Batch, channels and length of 3×3 convolutions from one element to ten million."""
 SHARED: dict[Any, list[dict[str, Any]]] = {
-    bench_elu: [{"size": [n]} for n in (16384, 40960)],
-    bench_lstm_cell: [{"size": [batch, 512]} for batch in (8, 16, 32)],
+    bench_elu: [{"size": [n]} for n in (1, 1000, 10_000, 16384, 25_000, 40960, 100_000, 10**6, 10**7)],
+    bench_lstm_cell: [{"size": [batch, 512]} for batch in (1, 4, 8, 16, 32, 80, 800)],
     bench_convolution: [{"x": [1, c, n, n], "w": [c, c, 3, 3], "padding": 1} for c, n in ((8, 28), (16, 12), (64, 7))],
-    bench_conv_tbc: [{"x": [n, 2, 16], "w": [3, 16, 16], "padding": 1} for n in (160, 320)],
-    bench_lstm: [{"size": [10, batch, n, n]} for batch, n in ((2, 64), (8, 64), (1, 128))],
+    bench_conv_tbc: [{"x": [n, 2, 16], "w": [3, 16, 16], "padding": 1} for n in (10, 80, 160, 320, 3000)],
+    bench_lstm: [
+        {"size": [10, batch, n, n]} for batch, n in ((1, 8), (4, 16), (2, 64), (8, 64), (1, 128), (4, 128), (32, 128))
+    ],
 }
-"""Sizes about where a second thread begins to take part."""
+"""Sizes to either side of where a second thread begins to take part."""
+
+
+def growing() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Convolutions of every size."""
+    for batch, c, n in GROWING:
+        yield f"{batch}×{c}×{n}×{n}", {"x": [batch, c, n, n], "w": [c, c, 3, 3], "padding": 1}
 
 
 def shapes() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -99,10 +113,13 @@ def line(name: str, serving: str, calls: dict[str, Call]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dtype", default="float32")
-    dtype = dtypes.by_name(parser.parse_args().dtype)
+    parser.add_argument("--growing", action="store_true", help="only one row of sizes per operator")
+    given = parser.parse_args()
+    dtype = dtypes.by_name(given.dtype)
     assert dtype is not None
     with aclnn.threads(THREADS):
-        for (name, shape), forward in itertools.product(shapes(), (True, False)):
+        known = growing() if given.growing else itertools.chain(growing(), shapes())
+        for (name, shape), forward in itertools.product(known, (True, False)):
             serving, calls = kernels(shape, dtype, forward)
             if len(calls) > 1:
                 line(f"{'forward' if forward else 'gradients'} {name}", serving, calls)

@@ -88,7 +88,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("benchmarks", nargs="*", default=[], metavar="benchmark", help=", ".join(BENCHMARKS))
     parser.add_argument("--isa", default="", help="avx2, native, or both: avx2,native; none: what there is")
-    parser.add_argument("--quick", action="store_true", help="20 minutes for one instruction set")
+    parser.add_argument("--quick", action="store_true", help="about half an hour for two instruction sets")
     parser.add_argument(
         "--resume", action="store_true", help="go on with the run that was interrupted, as it was asked for"
     )
