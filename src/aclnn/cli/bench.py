@@ -26,7 +26,9 @@ def bench(
     isa: Annotated[
         str, typer.Option(help="avx2, native, or both with a comma; none: both where there is AVX-512.")
     ] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="About half an hour for two ISAs; says what it leaves out.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="About half an hour for two ISAs; says what it leaves out.")
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run that was interrupted, as it was asked for.")
     ] = False,
