@@ -293,8 +293,7 @@ class DataPlan:
         column_places = put(self._column_places(over)) if joins else 0
         table += [int(adds_bias), kept.positions, kept.packed_terms, kept.panels]
         table += [packed.terms, packed.first, packed.copy, self._outputs, column_places, int(joins)]
-        fetches_weights, fetches_result = terms * columns_made >= FAR_WEIGHTS, terms <= FEW_TERMS and not joins
-        table += [int(fetches_weights), int(fetches_result), *out_strides]
+        table += [*_what_is_fetched(terms, columns_made, joins), *out_strides]
         assert len(table) == DATA_TABLE
         rows = in_order(laid.rows, over, order.axes).ravel()
         rows = np.concatenate([rows, *_packed_places(kept.positions, kept.packed_terms)]) if kept.packed_terms else rows
@@ -354,6 +353,11 @@ class DataPlan:
         """The same of several taps: shorter blocks of terms keep their weights near as well."""
         many = self._inputs >= MANY_CHANNELS and self._outputs >= MANY_PANELS * columns()
         return len(over.shifts) > 1 and many and _weights_are_near()
+
+
+def _what_is_fetched(terms: int, columns_made: int, joins: bool) -> tuple[int, int]:
+    """Whether weights come near before they are met, and results before they are written."""
+    return int(terms * columns_made >= FAR_WEIGHTS), int(terms <= FEW_TERMS and not joins)
 
 
 def strip_for(made: int, groups: int, threads: int) -> int:

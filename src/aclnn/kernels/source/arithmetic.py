@@ -108,8 +108,9 @@ def exp_of_negative(x: Any) -> Any:
 
 @inner
 def large_exp_of_negative(x: Any) -> Any:
-    """The same times 2^65. The low bits of `shifted` are n + 65 + 127: moved up they are 2^(n+65), no subnormal."""
-    x = f32(-104.0) if x < f32(-104.0) else x
+    """The same times 2^65. The low bits of `shifted` are n + 65 + 127: moved up they are 2^(n+65), no subnormal, and 0
+    at −133, where n is −192."""
+    x = f32(-133.0) if x < f32(-133.0) else x
     shifted = fma(x, f32(1.44269504), f32(12582912.0 + 192.0))
     p = _reduced_exp(x, shifted - f32(12582912.0 + 192.0))
     power = float_of(np.int32(bits_of(shifted) << np.int32(23)))
