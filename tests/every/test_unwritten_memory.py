@@ -26,8 +26,10 @@ from aclnn.kernels.native import entry
 
 entry._DEFAULT_MXCSR &= ~0x100  # an operand that is subnormal ends the process
 from aclnn import ops
+from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16, FLOAT32
 from aclnn.base.tensor import TensorSpec
+from aclnn.ops.convolution_forward import convolution_case
 from tests import harness
 from tests.every.checks import assert_right
 from tests.every.draw import drawn
@@ -40,6 +42,8 @@ for op in ops.all_ops():
         if all(one.dtype in (FLOAT32, BFLOAT16) for one in given if isinstance(one, TensorSpec)):  # random float16
             print(case, file=sys.stderr, flush=True)  # may be subnormal itself
             assert_right(case, "fast", threads=1)
+uneven = {{"in_channels": 70, "out_channels": 6, "size": (16, 41, 8), "kernel": (3, 1, 3), "padding": (1, 0, 1)}}
+assert_right(convolution_case(batch=1, device=CPU, **uneven), "fast", threads=4)  # strips; the last boxes are smaller
 """
 PLANTED = """
 from aclnn.kernels.source import convolve_weights, matrix, panels

@@ -154,6 +154,18 @@ def test_equal_terms_are_within_the_bound(value: float) -> None:
     assert_judged(case, filled)
 
 
+@pytest.mark.parametrize("value", [1.1745, 1.6])
+def test_equal_terms_of_many_channels_and_taps_are_within_the_bound(value: float) -> None:
+    """In short blocks, whose sums would be added one by one too often."""
+    case = convolution_case(batch=1, in_channels=4096, out_channels=20, size=(4, 4, 4), kernel=3, padding=1, device=CPU)
+    filled = fill(case)
+    for name, number in (("input", value), ("weight", 1.0), ("bias", 0.0)):
+        if name in filled:
+            filled[name].view[...] = number
+    call(case, filled, engine="fast")
+    assert_judged(case, filled)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("value", [1.1, 0.7, 1 / 3])
 def test_ten_million_equal_terms_are_within_the_bound(value: float) -> None:

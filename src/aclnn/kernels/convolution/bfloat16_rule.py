@@ -58,8 +58,9 @@ class Bfloat16Counts(NamedTuple):
         """Whether it is ahead with AMX (Xeon, two threads, 300 shapes both ways), whose tiles multiply up to six times
         as fast: 1.4 times in the mean, up to 4. Groups must fill them, or they are made by another implementation, in
         up to 6 times what tiles of ours take. What it lays out anew takes it long where there is little to multiply:
-        one tap in groups, or of 16 channels and fewer, 0.9; forwards of less than 4 channels and 16 taps, and gradients
-        of as many with strides from 3 on, 0.3 to 1. What is chosen so takes 1.04 of the time of what is best."""
+        one tap in groups, or of 16 channels and fewer, 0.9; forwards of less than 4 channels and up to 64 terms, and
+        what has less than 4 channels with strides from 3 on, 0.3 to 1. What is chosen so takes 1.04 of the time of
+        what is best."""
         if self.groups > 1 and (self.has_one_tap or self.made % VECTOR > 0 or self.of % VECTOR > 0):
             return False
         if self.has_one_tap and min(self.made, self.of) <= VECTOR:

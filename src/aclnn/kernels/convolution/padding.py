@@ -15,7 +15,7 @@ import numpy as np
 
 from aclnn.base.geometry import Array
 from aclnn.kernels.convolution.boxes import WORTH_LEAVING_OUT, Pass, Triple
-from aclnn.kernels.matmul.tiles import columns, even_chain
+from aclnn.kernels.matmul.tiles import columns, even_chain, least_block
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import MOST_KINDS, NEAR
 
@@ -27,7 +27,7 @@ MIXED = 0.002  # of all multiplications are made for every kind, in tiles that h
 SCATTERED = 0.06
 MANY_CHANNELS = 128  # of which that is so; of fewer, less
 TOGETHER = 1200  # terms of neighbouring blocks, so that results are met less often (2 %)
-FAR_CHANNELS = 256  # of which blocks are long enough; so are those of whole planes
+FAR_CHANNELS = 256  # whose blocks are not added up together: their terms would not stay near; nor would whole planes'
 NEAR_MANY = 128  # terms of so many channels: else their weights, or a line of each, fill a first cache
 LONG = 512  # terms of one tap, from which on that is so with wide panels
 # Blocks of several taps may be shorter (Zen 5: 0.86 to 1.0 of the time). Panels of 64 columns: a first cache then has
@@ -90,7 +90,7 @@ def order_of(over: Pass, sizes: Triple, channels: int, *, in_strips: bool = Fals
     worth = [d for d, m in met.items() if over.block == 1 and m.size and m.mean() <= 1 - WORTH_LEAVING_OUT]
     choices = itertools.chain.from_iterable(itertools.combinations(worth, n) for n in range(len(worth) + 1))
     few_kinds = (axes for axes in choices if math.prod(_kinds_of(met[d]) for d in axes) <= MOST_KINDS)
-    orders = [_order(over, channels, axes, is_packed) for axes in few_kinds]
+    orders = [_order(over, channels, axes, is_packed) for axes in few_kinds if _are_long(over, channels, axes)]
     best = min((o for o in orders if o.shifts <= MOST_SHIFTS), key=lambda order: order.cost(over, sizes, channels))
     return best._replace(in_strips=in_strips)
 
@@ -101,18 +101,25 @@ def _kinds_of(met: Array) -> int:
     return len({row.tobytes() for row in met})
 
 
+def _are_long(over: Pass, channels: int, axes: tuple[int, ...]) -> bool:
+    """Whether the terms of a shift are enough for a block, if some axes come first."""
+    shifts = math.prod(len(over.axes[d].shifts) for d in axes)
+    return not axes or channels * len(over.shifts) // shifts >= least_block(channels * over.most_taps)
+
+
 def _order(over: Pass, channels: int, axes: tuple[int, ...], is_packed: bool) -> Order:
     counts = [len(over.axes[d].shifts) for d in axes]
     shifts = math.prod(counts)
-    terms = channels * len(over.shifts) // shifts
-    per_shift = -(-terms // _near(over, channels, axes, is_packed))
+    terms, length = channels * len(over.shifts) // shifts, channels * over.most_taps
+    most = max(1, terms // least_block(length))
+    per_shift = min(-(-terms // _near(over, channels, axes, is_packed)), most)
     block = -(-terms // per_shift) if per_shift else 1
-    chain = even_chain(channels * over.most_taps, block)
+    chain = even_chain(length, block)
     last = counts[-1] if counts else 1
-    most = TOGETHER if channels < FAR_CHANNELS and 0 not in axes[-1:] else NEAR
+    near = TOGETHER if channels < FAR_CHANNELS and 0 not in axes[-1:] else NEAR
     # Chains begin where blocks do; and who meets one block alone has several chains, as who meets two: bits would else
     # depend on what stands beside a position, see source.indirect.
-    fits = per_shift == 1 and block % chain == 0 and block > chain and last * block <= most
+    fits = per_shift == 1 and block % chain == 0 and block > chain and last * block <= near
     return Order(axes, shifts, per_shift, last if fits else 1, chain)
 
 

@@ -30,9 +30,21 @@ def even_chain(length: int, block: int) -> int:
     chains err less: (½, 1, …, 1, ½)·most has Σ chain²/length = most − most²/(2·length)."""
     for count in range(1, -(-block // chain(length)) + 1):
         most = -(-block // count)
-        if (most + length / most) / (2 if length < SHORT else 3) <= MOST_OF_ALLOWED * (8 + math.sqrt(length)):
+        if most + length / most <= _most_added(length):
             return most
     return min(most, chain(length))
+
+
+def least_block(length: int) -> int:
+    """How long the blocks of so many terms have to be at least, so that to add their sums one by one errs no more than
+    is allowed."""
+    most = _most_added(length)
+    return max(1, math.ceil((most - math.sqrt(most**2 - 4 * length)) / 2))
+
+
+def _most_added(length: int) -> float:
+    """How many numbers may be added one by one for a sum of so many terms: those of a chain, and chains."""
+    return (2 if length < SHORT else 3) * MOST_OF_ALLOWED * (8 + math.sqrt(length))
 
 
 def panels_of(channels: int) -> int:

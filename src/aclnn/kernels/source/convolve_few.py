@@ -26,8 +26,10 @@ from aclnn.kernels.native.abi import (
     PER_LOT,
     PUT,
     PUT_SIZE,
+    ROOM,
     ROWS,
     SHARES,
+    WHOLE,
 )
 from aclnn.kernels.source.arithmetic import use_widest_vectors
 from aclnn.kernels.source.calls import pointer, shifted
@@ -72,6 +74,7 @@ def data(
     count = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3]
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
+        clear_gaps(room, boxes, table)
         work = behind_lists(room, table)
         item, end = first_share(lot, shares)
         while item < end:
@@ -91,6 +94,16 @@ def data(
                     last = highest + here[0][first] - here[0][0]
                     make_strips(x, here, first, first + per_picture, last, rows, weight, added, to, work, table)
             item, end = following(item, end, found, shares)
+
+
+@inner
+def clear_gaps(room: Any, boxes: Any, table: Any) -> None:
+    """Zeros where copies of some boxes leave out what strips go over: they all lie as the largest one does, and others
+    have shorter rows, or planes with fewer."""
+    shorter, lower = boxes[WHOLE + 3] % boxes[BOXES + 3] > 0, boxes[WHOLE + 2] % boxes[BOXES + 2] > 0
+    if shorter or (lower and boxes[WHOLE + 1] > boxes[BOXES + 1]):
+        for i in range(table[ROOM]):
+            room[i] = 0
 
 
 @inner

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aclnn.kernels.native.abi import NO_PLACE
+from aclnn.kernels.native.abi import FAR_WEIGHTS, NO_PLACE
 from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, shifted
 from aclnn.kernels.source.elements import finish_streams, floats, read, stream
@@ -19,7 +19,6 @@ WORTH_TURNING = 3  # terms side by side
 SQUARES = LANES * COLUMNS  # elements that are turned at a time
 AHEAD = 8  # terms by which their channels are fetched
 LINES_AHEAD = 4  # by which the terms of a channel are
-STREAMED = 1 << 20  # elements: larger weights are written past the caches
 
 
 @inner
@@ -53,12 +52,14 @@ def pack_taps(
     strip: int,
 ) -> None:
     """The same of channels and taps: places are those of the terms, in order, then the rows that they become. An item
-    is a panel, or a strip of so many of its columns. If that is asked, found[0] = 1 where an element is not finite;
-    threads may write at once: they write the same."""
+    is a panel, or a strip of so many of its columns. Far weights go past the caches: where the cores of two threads
+    have no common one, to read what the other has written takes longer than memory does (up to 1.3 of a convolution's
+    time). If that is asked, found[0] = 1 where an element is not finite; threads may write at once: they write the
+    same."""
     use_widest_vectors()
     for item in range(lo, hi):
         source, to, columns, channels = begin_strip(item, strip, weight, packed, outputs, terms, strides)
-        far = outputs * terms >= STREAMED and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
+        far = outputs * terms >= FAR_WEIGHTS and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
         if pack_terms(source, strides[1], places, terms, channels, to, columns, far) and address_of(found) != 0:
             found[0] = 1
         finish_streams()
