@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import aclnn
 from aclnn.base.device import CPU
 from aclnn.contract.cases import fill
-from aclnn.kernels.convolution import direct, strips, tiles
+from aclnn.kernels.convolution import direct, fast, strips, tiles
 from aclnn.kernels.convolution.call import window_of
 from aclnn.kernels.native import launch_sequence
 from aclnn.kernels.native import threads as threads_module
@@ -156,3 +157,27 @@ def test_the_more_pictures_the_larger_blocks_of_positions_are(monkeypatch: pytes
         largest.append(max(over.block for over in overs))
     assert sorted(largest) == largest
     assert len(set(largest)) > 1
+
+
+@pytest.mark.parametrize(
+    ("change", "in_strips", "how"),
+    [
+        ({}, False, "put_far"),
+        ({"size": (258, 256)}, False, "put_far"),
+        ({"size": (255, 255)}, False, "put"),  # channels do not begin with lines
+        ({"size": (64, 64)}, False, "put"),  # a cache has it
+        ({"in_channels": 16}, False, "put"),  # short sums
+        ({"in_channels": 128, "transposed": True, "stride": 2}, False, "put"),  # every other element of a row
+        ({}, True, "put"),
+    ],
+    ids=str,
+)
+def test_only_whole_lines_are_written_past_the_caches(
+    change: dict[str, Any], in_strips: bool, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, put_of = set(), tiles.put_of
+    monkeypatch.setattr(tiles, "put_of", lambda dtype, how: found.add(how) or put_of(dtype, how))
+    monkeypatch.setattr(strips, "cost", lambda *given: 0.0 if in_strips else math.inf)
+    attributes = {"batch": 1, "in_channels": 64, "out_channels": 20, "size": (256, 256), "kernel": 3, "padding": 1}
+    fast.convolution_on_tiles(convolution_case(device=CPU, **{**attributes, **change}).call, 2)
+    assert found == {how}

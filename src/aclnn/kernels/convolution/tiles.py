@@ -288,7 +288,7 @@ class DataPlan:
         kinds_of = put(order.kinds(over, as_five(self._source).sizes)) if order.axes else 0
         taken = put(shares(items * splits, lots, self._out.size <= NEAR_ELEMENTS))
         table = [taken, per_lot, laid.room, places, columns_made, terms, splits, order.chain]
-        table += [*put_of(self._out.dtype, self._how_to_put(terms, joins, out_strides)), order.blocks, order.per_shift]
+        table += [*put_of(self._out.dtype, self._how_to_put(over, order, out_strides)), order.blocks, order.per_shift]
         table += [order.together, regroups, kinds_of]
         column_places = put(self._column_places(over)) if joins else 0
         table += [int(adds_bias), kept.positions, kept.packed_terms, kept.panels]
@@ -309,15 +309,15 @@ class DataPlan:
         made = self._out.shape[0] * math.prod(over.sizes) * over.block * self._out.shape[1]
         return worth(made * max(1, len(over.shifts) * self._inputs), MULTIPLICATIONS_PER_THREAD, self._room.threads)
 
-    def _how_to_put(self, terms: int, joins: bool, out_strides: Sequence[int]) -> str:
+    def _how_to_put(self, over: Pass, order: Order, out_strides: Sequence[int]) -> str:
         """What in source/results.py writes the result: past the caches if it is large, whole lines are written, and its
         sums take long enough that lines need not come near before (0.95 to 1.0 of the time; of short sums 1.0 to 1.2).
         """
-        if joins:
+        if over.block > 1:
             return "put_blocks"
-        in_lines = out_strides[1] % LINE_ELEMENTS == 0 and out_strides[4] == 1
-        is_far = self._out.dtype is FLOAT32 and self._out.size >= FAR_ELEMENTS and terms > FEW_TERMS
-        return "put_far" if is_far and in_lines else "put"
+        has_lines = out_strides[1] % LINE_ELEMENTS == 0 and out_strides[4] == 1 and not order.in_strips
+        is_far = self._out.dtype is FLOAT32 and self._out.size >= FAR_ELEMENTS
+        return "put_far" if is_far and has_lines and self._inputs * len(over.shifts) > FEW_TERMS else "put"
 
     def _column_places(self, over: Pass) -> Array:
         """Where the columns of a block lie behind its first: channel by channel for each of its positions."""
