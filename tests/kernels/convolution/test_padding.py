@@ -18,7 +18,7 @@ from aclnn.base.taps import Window
 from aclnn.base.tensor import dense
 from aclnn.contract.cases import fill
 from aclnn.kernels.convolution.boxes import Axis, Pass, Taps, as_five, outermost
-from aclnn.kernels.convolution.padding import Order, in_order, order_of
+from aclnn.kernels.convolution.padding import Order, Read, in_order, order_of
 from aclnn.kernels.convolution.tiles import Shape
 from aclnn.kernels.matmul.tiles import CHAINS, columns, even_chain, least_block
 from aclnn.kernels.native.abi import MOST_KINDS
@@ -96,14 +96,14 @@ def test_small_pictures_and_many_channels_have_short_blocks(channels: int) -> No
             assert longest <= (32 * in_a_block if small else 128 if many else 400)
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("read", [Read(), Read(is_packed=True), Read(has_lines=True)])
 @pytest.mark.parametrize("channels", [1, 2, 5, 20, 64, 300, 1024, 2048, 4096, 8192, 20_000, 40_000])
-def test_blocks_are_long_enough_for_the_bound(channels: int, is_packed: bool) -> None:
+def test_blocks_are_long_enough_for_the_bound(channels: int, read: Read) -> None:
     """Equal terms err by a third of what is added one by one; few that are equal in part by half of it."""
     for size, padding in itertools.product((4, 7, 14, 40), (0, 1)):
         shape, _ = passes(size, padding)
         (over,) = shape.passes(onto_wide=False)
-        of_sums = order_of(over, as_five(shape.wide).sizes, channels, is_packed=is_packed)
+        of_sums = order_of(over, as_five(shape.wide).sizes, channels, read)
         blocks, block = of_sums.blocks // of_sums.together, of_sums.terms_together(9 * channels)
         added = min(block, of_sums.chain) + blocks * max(1, block / of_sums.chain)
         assert added / (2 if channels < 8 else 3) <= 8 + math.sqrt(9 * channels)

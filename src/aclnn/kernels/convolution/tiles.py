@@ -30,7 +30,7 @@ from aclnn.kernels.convolution.boxes import (
     must_copy,
     passes,
 )
-from aclnn.kernels.convolution.padding import Order, in_order, order_of
+from aclnn.kernels.convolution.padding import Order, Read, in_order, order_of
 from aclnn.kernels.matmul.tiles import columns, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import DATA_TABLE, FAR_WEIGHTS, MOVES, NEAR, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
@@ -193,7 +193,8 @@ class DataPlan:
         """The order of a pass that takes the least, on tiles or in strips."""
         sizes = as_five(self._source).sizes
         cost = strips.cost(over, self._source, self._out, self._inputs, self._outputs)
-        of_tiles = order_of(over, sizes, self._inputs, is_packed=self._packs_taps(over))
+        read = Read(self._packs_taps(over), self._source.strides[1] == 1 and self._inputs >= LINE_ELEMENTS)
+        of_tiles = order_of(over, sizes, self._inputs, read)
         each = strips.cost_of_tiles(self._outputs)
         if math.isinf(cost):
             return of_tiles

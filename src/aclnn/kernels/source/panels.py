@@ -97,7 +97,9 @@ def pack_terms(
             together = 1
             for m in range(0, channels, LINE):
                 fetch(source, places[min(i + AHEAD, count - 1)] + m, TO_READ)
-            for m in range(0, done, LANES):
+            turned = channels // LINE * LINE if far else 0
+            strange |= stream_row(source, places[i], turned, target, rows[i] * columns)
+            for m in range(turned, done, LANES):
                 move(LANES, source, places[i] + m, target, rows[i] * columns + m)
         elif together >= WORTH_TURNING and places[i] + whole_vectors(together) <= places[count - 1] + 1:
             turned = done
@@ -112,6 +114,18 @@ def pack_terms(
                 target[row + m] = read(source, places[r] + m * step)
             strange |= is_strange(shifted(target, row + turned), channels - turned)
         i += together
+    return strange
+
+
+@inner
+def stream_row(source: Any, start: int, count: int, target: Any, to: int) -> bool:
+    """Whole lines side by side, past the caches; they are looked at before. Says whether an element is not finite."""
+    near = floats(COLUMNS)
+    for m in range(0, count, LANES):
+        move(LANES, source, start + m, near, m)
+    for m in range(0, count, LINE):
+        stream(target, to + m, near, m)
+    strange: bool = is_strange(near, count)
     return strange
 
 
