@@ -12,7 +12,7 @@ from benchmarks.measure import Call
 from benchmarks.providers import Maker, as_torch, compiled_by_jax, ours, theirs
 from benchmarks.shapes import draw
 
-DTYPES = ("float32",)
+DTYPES = ("float32", "float16", "bfloat16")
 
 
 def work(shape: dict[str, Any], dtype: DType) -> dict[str, float]:

@@ -89,7 +89,10 @@ class Read(NamedTuple):
     has_lines: bool = False  # of channels: these lie side by side
 
 
-def order_of(over: Pass, sizes: Triple, channels: int, read: Read = Read(), *, in_strips: bool = False) -> Order:
+IN_PLACE = Read()
+
+
+def order_of(over: Pass, sizes: Triple, channels: int, read: Read = IN_PLACE, *, in_strips: bool = False) -> Order:
     """The order in which a sum over so many channels, of a picture of these sizes, takes the least. Strips
     have positions of neighbouring rows, which are of one kind then."""
     few = [d for d, axis in enumerate(over.axes[:1] if in_strips else over.axes) if axis.size <= LONGEST]
