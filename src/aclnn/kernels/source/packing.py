@@ -130,8 +130,8 @@ def gap_between(places: Any, first: int) -> int:
 
 @inner
 def pack_rows(source: Any, step: int, places: Any, count: int, channels: int, target: Any, columns: int) -> None:
-    """A panel, [row][columns], of `count` rows: where these begin is listed, and their channels lie `step` apart. Columns
-    beyond the channels are left as they are."""
+    """A panel, [row][columns], of `count` rows: where these begin is listed, and their channels lie `step` apart.
+    Columns beyond the channels are left as they are."""
     i = 0
     while i < count:
         together, done = 1, channels // LANES * LANES
