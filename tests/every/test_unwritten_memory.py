@@ -42,10 +42,10 @@ for op in ops.all_ops():
         if all(one.dtype in (FLOAT32, BFLOAT16) for one in given if isinstance(one, TensorSpec)):  # random float16
             print(case, file=sys.stderr, flush=True)  # may be subnormal itself
             assert_right(case, "fast", threads=1)
-uneven = {{"in_channels": 70, "out_channels": 6, "size": (16, 41, 8), "kernel": (3, 1, 3), "padding": (1, 0, 1)}}
+uneven = {{"in_channels": 70, "out_channels": 6, "size": (16, 41, 9), "kernel": (3, 1, 3), "padding": (1, 0, 1)}}
 assert_right(convolution_case(batch=1, device=CPU, **uneven), "fast", threads=4)  # strips; the last boxes are smaller
 """
-PLANTED = """
+NO_ZEROS_BESIDE_CHANNELS = """
 from aclnn.kernels.source import convolve_weights, matrix, panels
 from aclnn.kernels.source.helpers import inner
 
@@ -56,6 +56,17 @@ def left_as_it_is(panel, rows, columns, channels, beyond):
 
 for module in (convolve_weights, matrix, panels):
     module.clear_beyond = inner(left_as_it_is)
+"""
+NO_ZEROS_BETWEEN_ROWS = """
+from aclnn.kernels.source import convolve_few
+from aclnn.kernels.source.helpers import inner
+
+
+def left_as_it_is(room, boxes, table):
+    pass
+
+
+convolve_few.clear_gaps = inner(left_as_it_is)
 """
 pytestmark = [
     pytest.mark.long,
@@ -74,6 +85,7 @@ def test_no_kernel_computes_with_it(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr[-3000:]
 
 
-def test_one_that_does_is_found(tmp_path: Path) -> None:
-    ended = run(tmp_path, PLANTED)
+@pytest.mark.parametrize("fault", [NO_ZEROS_BESIDE_CHANNELS, NO_ZEROS_BETWEEN_ROWS], ids=["channels", "rows"])
+def test_one_that_does_is_found(fault: str, tmp_path: Path) -> None:
+    ended = run(tmp_path, fault)
     assert ended.returncode == -signal.SIGFPE, ended.stderr[-3000:]

@@ -154,10 +154,18 @@ def test_equal_terms_are_within_the_bound(value: float) -> None:
     assert_judged(case, filled)
 
 
-@pytest.mark.parametrize("value", [1.1745, 1.6])
-def test_equal_terms_of_many_channels_and_taps_are_within_the_bound(value: float) -> None:
+@pytest.mark.parametrize("value", [1.1745, 1.6369617])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"in_channels": 4096, "out_channels": 20, "size": (4, 4, 4), "kernel": 3, "padding": 1},
+        {"in_channels": 1024, "out_channels": 1, "size": (64, 64), "kernel": 5, "padding": 2, "stride": 2},  # joined
+    ],
+    ids=["many terms", "many zeros"],
+)
+def test_equal_terms_of_many_channels_and_taps_are_within_the_bound(attributes: dict[str, Any], value: float) -> None:
     """In short blocks, whose sums would be added one by one too often."""
-    case = convolution_case(batch=1, in_channels=4096, out_channels=20, size=(4, 4, 4), kernel=3, padding=1, device=CPU)
+    case = convolution_case(batch=1, device=CPU, **attributes)
     filled = fill(case)
     for name, number in (("input", value), ("weight", 1.0), ("bias", 0.0)):
         if name in filled:

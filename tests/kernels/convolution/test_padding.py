@@ -100,12 +100,13 @@ def test_small_pictures_and_many_channels_have_short_blocks(channels: int) -> No
 @pytest.mark.parametrize("channels", [1, 2, 5, 20, 64, 300, 1024, 2048, 4096, 8192, 20_000, 40_000])
 def test_blocks_are_long_enough_for_the_bound(channels: int, read: Read) -> None:
     """Equal terms err by a third of what is added one by one; few that are equal in part by half of it."""
-    for size, padding in itertools.product((4, 7, 14, 40), (0, 1)):
+    for size, padding, joined in itertools.product((4, 7, 14, 40), (0, 1), ((1, 1), (1, 4), (2, 2), (4, 4))):
         shape, _ = passes(size, padding)
-        (over,) = shape.passes(onto_wide=False)
+        over = shape.passes(False, joined)[0]
         of_sums = order_of(over, as_five(shape.wide).sizes, channels, read)
-        blocks, block = of_sums.blocks // of_sums.together, of_sums.terms_together(9 * channels)
-        added = min(block, of_sums.chain) + blocks * max(1, block / of_sums.chain)
+        blocks, block = of_sums.blocks // of_sums.together, of_sums.terms_together(len(over.shifts) * channels)
+        each = min(block, of_sums.chain) * 9 / len(over.shifts)  # the others are zeros
+        added = each + blocks * max(1, block / of_sums.chain)
         assert added / (2 if channels < 8 else 3) <= 8 + math.sqrt(9 * channels)
 
 

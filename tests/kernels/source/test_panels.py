@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -32,23 +34,27 @@ def panels_of(weight: np.ndarray, places: np.ndarray, rows: np.ndarray) -> np.nd
 @pytest.mark.parametrize("by_taps", [False, True])
 @pytest.mark.parametrize("strip", [16, None])
 @pytest.mark.parametrize("begin", [0, 4])
+@pytest.mark.parametrize("side_by_side", [False, True], ids=["terms", "outputs"])
 def test_weights_are_packed(
-    outputs: int, channels: int, taps: int, by_taps: bool, strip: int | None, begin: int
+    outputs: int, channels: int, taps: int, by_taps: bool, strip: int | None, begin: int, side_by_side: bool
 ) -> None:
     if strip is not None and columns() % strip:
         pytest.skip("a panel is narrower than that strip")
     rng, strip = np.random.default_rng(1), strip or columns()
     terms = channels * taps
-    weight = rng.standard_normal(outputs * terms + begin).astype("f4")[begin:]
+    elements = rng.standard_normal(outputs * terms + begin).astype("f4")[begin:]
+    weight = elements.reshape(terms, outputs).T if side_by_side else elements.reshape(outputs, terms)
     places = np.arange(terms)
     rows = (places % taps * channels + places // taps) if by_taps else places
-    given, strides = np.concatenate([places, rows]), np.array([outputs * terms, terms, 1, 0])
+    to_next_output, to_next_term = (s // 4 for s in weight.strides)
+    given, strides = np.concatenate([places * to_next_term, rows]), np.array([outputs * terms, to_next_output, 1, 0])
     memory = np.full(packed_columns(outputs) * terms + 16, np.nan, "f4")
     packed = memory[-memory.ctypes.data // 4 % 16 :][: packed_columns(outputs) * terms]
-    for bad in (np.float32(1), np.inf, np.nan):
-        found, weight[terms - 1] = np.zeros(1, "f4"), bad
-        arguments = [weight.ctypes.data, packed.ctypes.data, found.ctypes.data, outputs, terms]
+    for output, bad in itertools.product((0, outputs - 1), (np.float32(1), np.inf, np.nan)):
+        found, weight[output, terms - 1] = np.zeros(1, "f4"), bad
+        arguments = [elements.ctypes.data, packed.ctypes.data, found.ctypes.data, outputs, terms]
         arguments += [given.ctypes.data, strides.ctypes.data, strip]
         Work(jit.load("panels.pack_taps", "FFFiiIIi"), -(-outputs // strip), 1, arguments, 2).run()
-        np.testing.assert_array_equal(packed, panels_of(weight.reshape(outputs, terms), places, rows))
+        np.testing.assert_array_equal(packed, panels_of(weight, places, rows))
         assert found[0] == (not np.isfinite(bad))
+        weight[output, terms - 1] = 1

@@ -120,11 +120,12 @@ def _are_long(over: Pass, channels: int, axes: tuple[int, ...]) -> bool:
 def _order(over: Pass, channels: int, axes: tuple[int, ...], read: Read) -> Order:
     counts = [len(over.axes[d].shifts) for d in axes]
     shifts = math.prod(counts)
-    terms, length = channels * len(over.shifts) // shifts, channels * over.most_taps
-    most = max(1, terms // least_block(length))
+    counted, length = channels * len(over.shifts), channels * over.most_taps
+    terms = counted // shifts
+    most = max(1, terms // least_block(length, counted))
     per_shift = min(-(-terms // _near(over, channels, axes, read)), most)
     block = -(-terms // per_shift) if per_shift else 1
-    chain = even_chain(length, block)
+    chain = even_chain(length, block, counted)
     last = counts[-1] if counts else 1
     near = TOGETHER if channels < FAR_CHANNELS and 0 not in axes[-1:] else NEAR
     # Chains begin where blocks do; and who meets one block alone has several chains, as who meets two: bits would else

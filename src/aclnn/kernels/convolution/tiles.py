@@ -193,7 +193,9 @@ class DataPlan:
         """The order of a pass that takes the least, on tiles or in strips."""
         sizes = as_five(self._source).sizes
         cost = strips.cost(over, self._source, self._out, self._inputs, self._outputs)
-        read = Read(self._packs_taps(over), self._source.strides[1] == 1 and self._inputs >= LINE_ELEMENTS)
+        _, to_next_channel, *_, to_next_position = as_five(self._source).strides
+        has_lines = to_next_channel == 1 != to_next_position and self._inputs >= LINE_ELEMENTS
+        read = Read(self._packs_taps(over), has_lines)
         of_tiles = order_of(over, sizes, self._inputs, read)
         each = strips.cost_of_tiles(self._outputs)
         if math.isinf(cost):
@@ -316,9 +318,9 @@ class DataPlan:
         """
         if over.block > 1:
             return "put_blocks"
-        has_lines = out_strides[1] % LINE_ELEMENTS == 0 and out_strides[4] == 1 and not order.in_strips
+        fills_lines = out_strides[1] % LINE_ELEMENTS == 0 and out_strides[4] == 1 and not order.in_strips
         is_far = self._out.dtype is FLOAT32 and self._out.size >= FAR_ELEMENTS
-        return "put_far" if is_far and has_lines and self._inputs * len(over.shifts) > FEW_TERMS else "put"
+        return "put_far" if is_far and fills_lines and self._inputs * len(over.shifts) > FEW_TERMS else "put"
 
     def _column_places(self, over: Pass) -> Array:
         """Where the columns of a block lie behind its first: channel by channel for each of its positions."""

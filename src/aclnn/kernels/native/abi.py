@@ -100,7 +100,7 @@ NO_PLACE = -(1 << 61)
 # Tiles of source.indirect: the rows of one, and how many terms of a sum are brought near at a time.
 ROWS, DEPTH = 6, 256
 NEAR = 400  # the same of convolutions
-FAR_WEIGHTS = 1 << 18  # elements of a packed weight that come out of the second cache before they are met
+FAR_WEIGHTS = 1 << 18  # elements of a packed weight that no second cache keeps: it is written past it, and fetched
 
 # The table of source.staging, by position: where a picture lies, and how a box of it is laid out. Axes are three.
 (

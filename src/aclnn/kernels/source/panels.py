@@ -59,7 +59,7 @@ def pack_taps(
     use_widest_vectors()
     for item in range(lo, hi):
         source, to, columns, channels = begin_strip(item, strip, weight, packed, outputs, terms, strides)
-        far = outputs * terms >= FAR_WEIGHTS and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
+        far = outputs * terms * strides[2] >= FAR_WEIGHTS and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
         if pack_terms(source, strides[1], places, terms, channels, to, columns, far) and address_of(found) != 0:
             found[0] = 1
         finish_streams()
