@@ -220,11 +220,15 @@ def must_copy(source: TensorSpec, pads: bool) -> bool:
     return source.dtype is not FLOAT32 or pads
 
 
+def channels_fill_lines(picture: Picture, channels: int) -> bool:
+    """Whether so many channels of a position lie side by side, at least a cache line of them."""
+    return picture.strides[1] == 1 and picture.strides[4] != 1 and channels >= LINE_ELEMENTS
+
+
 def _copied_strides(picture: Picture, channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
-    """Strides of a copied box: channels last if they lie side by side in the picture and fill a cache line, else before
-    the axes."""
+    """Strides of a copied box: channels last if they lie so in the picture and fill lines, else before the axes."""
     z, y, x = (axis.met(b) for axis, b in zip(over.axes, box[1:], strict=True))
-    if picture.strides[1] == 1 and picture.strides[4] != 1 and channels >= LINE_ELEMENTS:
+    if channels_fill_lines(picture, channels):
         position = spread(channels)
         return z * y * x * position, 1, y * x * position, x * position, position
     channel = spread(z * y * x)

@@ -24,6 +24,7 @@ from aclnn.kernels.convolution.boxes import (
     Taps,
     as_five,
     boxes_of,
+    channels_fill_lines,
     divided_between,
     largest,
     lay_out,
@@ -191,11 +192,9 @@ class DataPlan:
 
     def _order(self, over: Pass) -> Order:
         """The order of a pass that takes the least, on tiles or in strips."""
-        sizes = as_five(self._source).sizes
+        picture = as_five(self._source)
+        sizes, read = picture.sizes, Read(self._packs_taps(over), channels_fill_lines(picture, self._inputs))
         cost = strips.cost(over, self._source, self._out, self._inputs, self._outputs)
-        _, to_next_channel, *_, to_next_position = as_five(self._source).strides
-        has_lines = to_next_channel == 1 != to_next_position and self._inputs >= LINE_ELEMENTS
-        read = Read(self._packs_taps(over), has_lines)
         of_tiles = order_of(over, sizes, self._inputs, read)
         each = strips.cost_of_tiles(self._outputs)
         if math.isinf(cost):
