@@ -14,7 +14,7 @@ from aclnn.base.tensor import dense
 from aclnn.kernels.convolution.boxes import boxes_of, divided_between, largest
 
 pytest.importorskip("numba")
-from aclnn.kernels.convolution.tiles import Shape
+from aclnn.kernels.convolution.shape import Shape
 
 
 @given(

@@ -19,7 +19,7 @@ from aclnn.base.tensor import dense
 from aclnn.contract.cases import fill
 from aclnn.kernels.convolution.boxes import Axis, Pass, Taps, as_five, outermost
 from aclnn.kernels.convolution.padding import Order, Read, in_order, order_of
-from aclnn.kernels.convolution.tiles import Shape
+from aclnn.kernels.convolution.shape import Shape
 from aclnn.kernels.matmul.tiles import CHAINS, columns, even_chain, least_block
 from aclnn.kernels.native.abi import MOST_KINDS
 from aclnn.ops.convolution_forward import convolution_case

@@ -77,7 +77,7 @@ def is_ahead(call: Call) -> str | None:
     if library is None or not library.has_bfloat16 or dtype_of(call) is not BFLOAT16:
         return None
     counts = Bfloat16Counts.of_call(call)
-    if not (counts.fill_its_tiles() if library.has_amx else counts.fill_its_vectors()):
+    if not (library.has_amx and counts.fill_its_tiles()):
         return None
     return "oneDNN multiplies bfloat16 faster on this processor"
 

@@ -200,16 +200,18 @@ class Laid(NamedTuple):
     room: int  # elements that a copied box takes
 
 
-def lay_out(picture: Picture, channels: int, over: Pass, box: Sequence[int], copied: bool) -> Laid:
-    """The table for source.staging; who copies has yet to say how."""
-    axes = over.axes
-    laid = _copied_strides(picture, channels, over, box) if copied else picture.strides
+def lay_out(picture: Picture, given: int, over: Pass, box: Sequence[int], copied: bool, together: int = 1) -> Laid:
+    """The table for source.staging, of so many channels, some of them together as one; who copies has yet to say how.
+    """
+    axes, channels = over.axes, -(-given // together)
+    channels_last = channels_fill_lines(picture, given)  # else they are turned while they are copied
+    laid = _copied_strides(channels, channels_last, over, box) if copied else picture.strides
     places = [sum(s * step for s, step in zip(shifts, laid[2:], strict=True)) for shifts in over.shifts]
     if not copied:
         places = [p - sum(a.before * s for a, s in zip(axes, picture.strides[2:], strict=True)) for p in places]
     by_axis = [[getattr(axis, name) for axis in axes] for name in ("stride", "before", "reach")]
     moves = [axis.stride * step for axis, step in zip(axes, laid[2:], strict=True)]
-    table = [0, channels, *picture.sizes, *picture.strides, *itertools.chain(*by_axis), *laid, *laid[:2], *moves]
+    table = [0, channels, *picture.sizes, *picture.strides, *itertools.chain(*by_axis), *laid, *laid[:2], *moves, given]
     assert len(table) == STAGE_SIZE
     rows = np.add.outer(np.arange(channels, dtype=np.int64) * laid[1], np.array(places, np.int64))
     return Laid(table, rows, in_lines(box[0] * laid[0]) if copied else 0)
@@ -225,10 +227,12 @@ def channels_fill_lines(picture: Picture, channels: int) -> bool:
     return picture.strides[1] == 1 and picture.strides[4] != 1 and channels >= LINE_ELEMENTS
 
 
-def _copied_strides(picture: Picture, channels: int, over: Pass, box: Sequence[int]) -> tuple[int, int, int, int, int]:
-    """Strides of a copied box: channels last if they lie so in the picture and fill lines, else before the axes."""
+def _copied_strides(
+    channels: int, channels_last: bool, over: Pass, box: Sequence[int]
+) -> tuple[int, int, int, int, int]:
+    """Strides of a copied box: channels last, or before the axes."""
     z, y, x = (axis.met(b) for axis, b in zip(over.axes, box[1:], strict=True))
-    if channels_fill_lines(picture, channels):
+    if channels_last:
         position = spread(channels)
         return z * y * x * position, 1, y * x * position, x * position, position
     channel = spread(z * y * x)

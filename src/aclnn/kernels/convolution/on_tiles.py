@@ -11,7 +11,8 @@ from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
 from aclnn.kernels.convolution.call import AskedConvolution, rounding_of, sides, window_of
-from aclnn.kernels.convolution.tiles import DataPlan, Shape
+from aclnn.kernels.convolution.shape import Shape
+from aclnn.kernels.convolution.tiles import DataPlan
 from aclnn.kernels.convolution.tiles_weight import WeightPlan
 from aclnn.kernels.native import launch_sequence
 from aclnn.kernels.native.launch_sequence import Aim, Step

@@ -87,6 +87,7 @@ class Read(NamedTuple):
 
     is_packed: bool = False  # for them, block by block
     has_lines: bool = False  # of channels: these lie side by side
+    each: int = 1  # terms of a sum in what is a channel: two in a pair of them
 
 
 IN_PLACE = Read()
@@ -100,7 +101,7 @@ def order_of(over: Pass, sizes: Triple, channels: int, read: Read = IN_PLACE, *,
     worth = [d for d, m in met.items() if over.block == 1 and m.size and m.mean() <= 1 - WORTH_LEAVING_OUT]
     choices = itertools.chain.from_iterable(itertools.combinations(worth, n) for n in range(len(worth) + 1))
     few_kinds = (axes for axes in choices if math.prod(_kinds_of(met[d]) for d in axes) <= MOST_KINDS)
-    orders = [_order(over, channels, axes, read) for axes in few_kinds if _are_long(over, channels, axes)]
+    orders = [_order(over, channels, axes, read) for axes in few_kinds if _are_long(over, channels, axes, read)]
     best = min((o for o in orders if o.shifts <= MOST_SHIFTS), key=lambda order: order.cost(over, sizes, channels))
     return best._replace(in_strips=in_strips)
 
@@ -111,10 +112,11 @@ def _kinds_of(met: Array) -> int:
     return len({row.tobytes() for row in met})
 
 
-def _are_long(over: Pass, channels: int, axes: tuple[int, ...]) -> bool:
+def _are_long(over: Pass, channels: int, axes: tuple[int, ...], read: Read) -> bool:
     """Whether the terms of a shift are enough for a block, if some axes come first."""
     shifts = math.prod(len(over.axes[d].shifts) for d in axes)
-    return not axes or channels * len(over.shifts) // shifts >= least_block(channels * over.most_taps)
+    least = least_block(channels * over.most_taps, each=read.each)
+    return not axes or channels * len(over.shifts) // shifts >= least
 
 
 def _order(over: Pass, channels: int, axes: tuple[int, ...], read: Read) -> Order:
@@ -122,10 +124,10 @@ def _order(over: Pass, channels: int, axes: tuple[int, ...], read: Read) -> Orde
     shifts = math.prod(counts)
     counted, length = channels * len(over.shifts), channels * over.most_taps
     terms = counted // shifts
-    most = max(1, terms // least_block(length, counted))
+    most = max(1, terms // least_block(length, counted, read.each))
     per_shift = min(-(-terms // _near(over, channels, axes, read)), most)
     block = -(-terms // per_shift) if per_shift else 1
-    chain = even_chain(length, block, counted)
+    chain = even_chain(length, block, counted, read.each)
     last = counts[-1] if counts else 1
     near = TOGETHER if channels < FAR_CHANNELS and 0 not in axes[-1:] else NEAR
     # Chains begin where blocks do; and who meets one block alone has several chains, as who meets two: bits would else

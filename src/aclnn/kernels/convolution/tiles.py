@@ -21,7 +21,6 @@ from aclnn.kernels.convolution import strips
 from aclnn.kernels.convolution.boxes import (
     Laid,
     Pass,
-    Taps,
     as_five,
     boxes_of,
     channels_fill_lines,
@@ -29,12 +28,13 @@ from aclnn.kernels.convolution.boxes import (
     largest,
     lay_out,
     must_copy,
-    passes,
 )
+from aclnn.kernels.convolution.packing import PackedPass, WeightPacking
 from aclnn.kernels.convolution.padding import Order, Read, in_order, order_of
-from aclnn.kernels.matmul.tiles import columns, packed_columns, panels_of, put_of
+from aclnn.kernels.convolution.shape import Shape
+from aclnn.kernels.matmul.tiles import columns, panels_of, put_of
 from aclnn.kernels.native import jit
-from aclnn.kernels.native.abi import DATA_TABLE, FAR_WEIGHTS, MOVES, NEAR, NO_TAP, POSITIONS_TOGETHER, ROWS, STAGE
+from aclnn.kernels.native.abi import DATA_TABLE, FAR_WEIGHTS, MOVES, NEAR, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room, shares
@@ -53,10 +53,6 @@ FAR_ELEMENTS = 1 << 20  # of one that no cache keeps until it is read
 FEW_TERMS = 256  # of a sum that is sooner made than where it will be written comes near
 LEAST_SHARE = 96  # positions of a box, for all that
 LEAST_POSITIONS = 256  # of a box, whatever it takes: sums and panels of the weight come near once per box
-PER_THREAD = 32768  # elements to pack that pay for waking a thread
-# Up to so many threads, each has its own copy of a packed weight that is near: where cores have different last caches,
-# to write a line that another one has read takes five times as long as to pack it.
-MOST_COPIES = 8
 MULTIPLICATIONS_PER_THREAD = 1 << 17  # that do so too
 FEW_CHANNELS = 2  # vectors of them: with fewer, blocks of positions may pay
 BLOCKS = (1, 2, 3, 4, 5, 8, 16)  # how many positions, or as many times the stride, blocks may have along an axis
@@ -69,37 +65,6 @@ PACKING = 6  # that of an element of a block's weight
 def places_of(box: Sequence[int]) -> int:
     """Elements that the list of a box's places takes, a number of 8 bytes each, with those that fill a tile."""
     return in_lines(2 * (math.prod(box) + ROWS))
-
-
-class Shape(NamedTuple):
-    """What a convolution has, seen from its weight: (narrow channels, wide channels of a group, *taps)."""
-
-    wide: TensorSpec
-    narrow: TensorSpec
-    weight: TensorSpec
-    window: Window
-    groups: int
-
-    def source_and_result(self, onto_wide: bool) -> tuple[TensorSpec, TensorSpec]:
-        return (self.narrow, self.wide) if onto_wide else (self.wide, self.narrow)
-
-    def passes(self, onto_wide: bool, blocks: Sequence[int] | None = None) -> list[Pass]:
-        """The passes to one side, whose positions are joined to blocks of this size along the axes."""
-        w, wide, narrow = self.window, self.wide.shape[2:], self.narrow.shape[2:]
-        along = list(map(Taps, self.weight.shape[2:], w.stride, w.padding_before, w.dilation, wide, narrow))
-        axes = zip(along, blocks or [1] * len(along), strict=True)
-        per_axis = [list(taps.onto_wide(block) if onto_wide else taps.onto_narrow(block)) for taps, block in axes]
-        return passes(per_axis, wide if onto_wide else narrow)
-
-
-def tap_places(spec: TensorSpec, over: Pass) -> Array:
-    """Where the taps of a pass lie in a weight, [position of a block][shift]; NO_TAP where there is none."""
-    strides = (0,) * (5 - spec.rank) + spec.strides[2:]
-
-    def place(tap: tuple[int | None, ...]) -> int:
-        return NO_TAP if None in tap else sum(q * stride for q, stride in zip(tap, strides, strict=True) if q)
-
-    return np.array([[place(tap) for tap in of_position] for of_position in over.taps], np.int64)
 
 
 def cheapest_passes(shape: Shape, onto_wide: bool, channels: int) -> list[Pass]:
@@ -140,15 +105,6 @@ def zeros(out: TensorSpec, name: str, room: Room) -> list[Launch]:
     return DataPlan(shape, False, (None, None, name, None), room).launches
 
 
-class PackedPass(NamedTuple):
-    """Where the weight of a pass lies when it is packed."""
-
-    place: int
-    terms: int  # of a panel: those of all passes that are packed together
-    first: int  # of them that is this pass's
-    copy: int  # elements from a lot's own copy to the next lot's; 0 if there is one for all
-
-
 class Kept(NamedTuple):
     """What a lot of a pass has near while it makes sums."""
 
@@ -179,72 +135,31 @@ class DataPlan:
         self._shape, self._onto_wide, self._names, self._room = shape, onto_wide, names, room
         source, out = shape.source_and_result(onto_wide)
         self._source, self._out = source, out
-        self._inputs, self._outputs = source.shape[1] // shape.groups, out.shape[1] // shape.groups
+        self._given, self._outputs = source.shape[1] // shape.groups, out.shape[1] // shape.groups
+        self._each = 2 if self._given > 1 and shape.pairs(source, shape.weight) else 1  # channels of an input
+        self._inputs = -(-self._given // self._each)
         self.packing: list[Launch] = []
         self.launches: list[Launch] = []
         overs = cheapest_passes(shape, onto_wide, self._outputs)
         orders = list(map(self._order, overs))
         self._threads = max(map(self._threads_for, overs))
-        self._found = FOUND if any(map(self._pads, overs)) else None  # where what is not finite in the weight is said
-        packed = self._pack_weight(overs, orders)  # all of it before a pass runs
-        for of_a_pass in zip(overs, orders, packed, strict=True):
+        found = FOUND if any(map(self._pads, overs)) else None
+        packing = WeightPacking(shape, onto_wide, self._each, names[1], found, self._threads, room, self.packing)
+        for of_a_pass in zip(overs, orders, packing.of_passes(overs, orders), strict=True):
             self._add_pass(*of_a_pass)
 
     def _order(self, over: Pass) -> Order:
         """The order of a pass that takes the least, on tiles or in strips."""
         picture = as_five(self._source)
-        sizes, read = picture.sizes, Read(self._packs_taps(over), channels_fill_lines(picture, self._inputs))
+        sizes, has_lines = picture.sizes, channels_fill_lines(picture, self._given)
         cost = strips.cost(over, self._source, self._out, self._inputs, self._outputs)
-        of_tiles = order_of(over, sizes, self._inputs, read)
+        of_tiles = order_of(over, sizes, self._inputs, Read(self._packs_taps(over), has_lines, self._each))
         each = strips.cost_of_tiles(self._outputs)
         if math.isinf(cost):
             return of_tiles
-        in_strips = order_of(over, sizes, self._inputs, in_strips=True)
+        in_strips = order_of(over, sizes, self._inputs, Read(each=self._each), in_strips=True)
         costs = [order.cost(over, sizes, self._inputs) for order in (in_strips, of_tiles)]
         return in_strips if cost * costs[0] < each * costs[1] else of_tiles
-
-    def _pack_weight(self, overs: Sequence[Pass], orders: Sequence[Order]) -> list[PackedPass]:
-        """Launches the packing of all taps, together unless positions are joined to blocks; says where they go."""
-        places = list(map(self._places_of_taps, overs, orders))
-        alone = [p[0] for p, over in zip(places, overs, strict=True) if over.block == 1]
-        of_all = np.concatenate([*alone, np.zeros(0, np.int64)])
-        rows = np.argsort(of_all)
-        together, first, found = self._pack(np.stack([of_all[rows], rows]), 1), 0, []
-        for p, over in zip(places, overs, strict=True):
-            if over.block > 1:
-                found.append(self._pack(p, over.block))
-            else:
-                found.append(together._replace(first=first))
-                first += p.shape[1]
-        return found
-
-    def _places_of_taps(self, over: Pass, order: Order) -> Array:
-        """Where the terms of a pass lie in the weight, [position of a block][term]."""
-        narrow_stride, wide_stride = self._shape.weight.strides[:2]
-        channels = np.arange(self._inputs)[:, None] * (narrow_stride if self._onto_wide else wide_stride)
-        taps = tap_places(self._shape.weight, over)
-        return np.stack([in_order(channels + of_position, over, order.axes).ravel() for of_position in taps])
-
-    def _pack(self, places: Array, block: int) -> PackedPass:
-        """Launches the packing of terms at some places; says where they go."""
-        weight, groups, put = self._shape.weight, self._shape.groups, self._room.numbers.put
-        narrow_stride, wide_stride = weight.strides[:2]
-        columns, terms = block * self._outputs, places.shape[1]
-        elements = groups * packed_columns(columns) * terms
-        copies = self._threads if 1 < self._threads <= MOST_COPIES and elements < FAR_WEIGHTS else 1
-        apart = elements + gap_behind(elements, terms) if copies > 1 else 0
-        place = self._room.arena.reserve(4 * max(elements, apart * copies))
-        if elements:
-            across = wide_stride if self._onto_wide else narrow_stride
-            strides = (weight.shape[0] // groups * narrow_stride, across, groups, apart)
-            threads = copies if copies > 1 else worth(elements, PER_THREAD, self._room.threads)
-            strip = strip_for(columns, groups * copies, threads)
-            items = copies * groups * (panels_of(columns) if block > 1 else -(-columns // strip))
-            numbers = (columns, terms, put(places.ravel()), put(strides), self._outputs if block > 1 else strip)
-            name = "panels.pack_blocks" if block > 1 else "panels.pack_taps"
-            kinds, operands = jit.POINTER[weight.dtype] + "FIiiIIi", (self._names[1], place, self._found)
-            self.packing.append(Launch(name, kinds, items, operands, numbers, threads))
-        return PackedPass(place, terms, 0, apart)
 
     def _pads(self, over: Pass) -> bool:
         return any(axis.pads(n) for axis, n in zip(over.axes, as_five(self._source).sizes, strict=True))
@@ -261,8 +176,8 @@ class DataPlan:
         least = LEAST_POSITIONS if panels >= threads else min(LEAST_POSITIONS, -(-positions // threads))
         boxes = boxes_of(whole, over, self._inputs, STAGED_ELEMENTS, least, most)
         boxes = divided_between(threads, boxes, whole, self._shape.groups)
-        laid = lay_out(picture, self._inputs, over, largest(whole, boxes), copied)
-        laid.table[STAGE] = stage_of(self._source.dtype) if copied else 0
+        laid = lay_out(picture, self._given, over, largest(whole, boxes), copied, self._each)
+        laid.table[STAGE] = stage_of(self._source.dtype, self._each) if copied else 0
         self._launch(over, order, boxes, laid, out_strides, packed, start)
 
     def _launch(
@@ -303,7 +218,8 @@ class DataPlan:
         operands = (self._names[0], self._names[2], packed.place, self._names[3], scratch, FOUND)
         starts = (0, start * self._out.dtype.itemsize, 0, 0, 0, 0)
         name = "convolve_few.data" if order.in_strips else "convolve.data"
-        self.launches.append(Launch(name, "iiFFFIIIII", lots, operands, tables, lots, starts))
+        kinds = "ii" + jit.factors(self._each) + "FFIIIII"
+        self.launches.append(Launch(name, kinds, lots, operands, tables, lots, starts))
         self._room.arena.release(scratch, 4 * per_lot * lots)
 
     def _threads_for(self, over: Pass) -> int:
@@ -364,11 +280,6 @@ def _what_is_fetched(terms: int, columns_made: int, joins: bool) -> tuple[int, i
     return int(terms * columns_made >= FAR_WEIGHTS), int(terms <= FEW_TERMS and not joins)
 
 
-def strip_for(made: int, groups: int, threads: int) -> int:
-    """How many columns are packed together: panels, or narrower strips where threads would not share those evenly."""
-    return columns() if panels_of(made) * groups % threads == 0 else min(columns(), LINE_ELEMENTS)
-
-
 def _weights_are_near() -> bool:
     """Whether the first cache has the weights of a panel for the longest block of terms."""
     return NEAR * columns() <= FIRST_CACHE_ELEMENTS
@@ -380,6 +291,6 @@ def _packed_places(positions: int, terms: int) -> tuple[Array, Array]:
     return ROWS * np.arange(terms), rows // ROWS * ROWS * terms + rows % ROWS
 
 
-def stage_of(dtype: DType) -> int:
-    """What copies boxes of such a picture. Raises NoNativeCodeError."""
-    return jit.load("staging.stage", jit.POINTER[dtype] + "FIIi").address
+def stage_of(dtype: DType, each: int = 1) -> int:
+    """What copies boxes of such a picture, so many channels as one. Raises NoNativeCodeError."""
+    return jit.load("staging.stage", jit.POINTER[dtype] + jit.factors(each) + "IIi").address

@@ -10,21 +10,21 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, boxes_of, largest, lay_out, must_copy, outermost
+from aclnn.kernels.convolution.packing import PER_THREAD
 from aclnn.kernels.convolution.padding import in_order
+from aclnn.kernels.convolution.shape import Shape, tap_places
 from aclnn.kernels.convolution.tiles import (
     LEAST_POSITIONS,
     MOST_POSITIONS,
     MULTIPLICATIONS_PER_THREAD,
-    PER_THREAD,
     STAGED_ELEMENTS,
-    Shape,
     places_of,
     stage_of,
-    tap_places,
     zeros,
 )
 from aclnn.kernels.matmul.tiles import columns, even_chain, packed_columns, panels_of, put_of
-from aclnn.kernels.native.abi import MOST_PARTS, MOVES, NEAR, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
+from aclnn.kernels.native import jit
+from aclnn.kernels.native.abi import LAID, MOST_PARTS, MOVES, NEAR, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room, shares
@@ -49,13 +49,14 @@ class WeightPlan:
         wide, narrow = as_five(shape.wide), as_five(shape.narrow)
         self._inputs, self._outputs = wide.channels // shape.groups, narrow.channels // shape.groups
         (self._taps,) = tap_places(shape.weight, over)
+        self._each = 2 if shape.pairs(shape.wide, shape.narrow) else 1  # positions that are multiplied together
         self._over, self._along = over, outermost(over, wide.sizes)
         self.pads = any(axis.pads(n) for axis, n in zip(over.axes, wide.sizes, strict=True))
         first, second, third = (a._replace(stride=1, before=0, taps=((0,),), shifts=(0,)) for a in over.axes)
         plain = Pass((first, second, third))
         whole = (wide.batch, *over.sizes)
         boxes = boxes_of(whole, over, self._inputs, STAGED_ELEMENTS, LEAST_POSITIONS, MOST_POSITIONS)
-        box = largest(whole, boxes)
+        box = self._whole_pairs(largest(whole, boxes))
         copied, copied_too = must_copy(shape.wide, self.pads), must_copy(shape.narrow, pads=False)
         pictures = (
             lay_out(wide, self._inputs, over, box, copied),
@@ -63,30 +64,31 @@ class WeightPlan:
         )
         for laid, spec, is_copied in zip(pictures, (shape.wide, shape.narrow), (copied, copied_too), strict=True):
             laid.table[STAGE] = stage_of(spec.dtype) if is_copied else 0
+        if self._each > 1:
+            _move_by_pairs(pictures)
         self.launches += self._launches(whole, boxes, pictures)
 
     def _launches(self, whole: Sequence[int], boxes: Sequence[int], pictures: tuple[Laid, Laid]) -> list[Launch]:
-        groups, put, box = self._shape.groups, self._room.numbers.put, largest(whole, boxes)
+        groups, put, box = self._shape.groups, self._room.numbers.put, self._whole_pairs(largest(whole, boxes))
         inner, outer = pictures
         terms, packs = inner.rows.size, self._packs_tiles(inner)
         tiles = -(-terms // ROWS)
-        threads = worth(
-            math.prod(whole) * groups * terms * self._outputs, MULTIPLICATIONS_PER_THREAD, self._room.threads
-        )
+        multiplications = math.prod(whole) * groups * terms * self._outputs // self._each
+        threads = worth(multiplications, MULTIPLICATIONS_PER_THREAD, self._room.threads)
         wide, high = (COLUMNS_TOGETHER, TILES_TOGETHER) if packs else (columns(), tiles)
         made = groups * ROWS * tiles * packed_columns(self._outputs)
         parts = self._parts(math.prod(whole), math.prod(boxes), made)
         splits = min(tiles, -(-threads // (parts * groups)))
-        positions = math.prod(box)
-        summed = even_chain(math.prod(whole), -(-positions // -(-positions // NEAR)))
+        positions, all_of_them = (math.prod(sizes) // self._each for sizes in (box, self._whole_pairs(whole)))
+        summed = even_chain(all_of_them, -(-positions // -(-positions // NEAR)), each=self._each)
         lots, places = min(threads, parts * groups * splits), places_of(box)
         per_lot = inner.room + outer.room + 2 * places + NEAR * wide + ROWS * columns() + packs * high * ROWS * NEAR
         per_lot += gap_behind(inner.room + outer.room, self._inputs) if lots > 1 else 0
         scratch, sums = self._room.arena.reserve(4 * per_lot * lots), self._room.arena.reserve(4 * made * parts)
         taken = put(shares(parts * groups * splits, lots))
         table = [taken, per_lot, inner.room, places, self._outputs, terms, splits, summed]
-        table += [*put_of(self._shape.weight.dtype), parts, outer.room, wide, high, int(packs), int(self.pads)]
-        table += [self._along, put(self._limits(terms))]
+        table += [*put_of(self._shape.weight.dtype), parts, outer.room, wide, high, int(packs)]
+        table += [int(self.pads or self._each > 1), self._along, put(self._limits(terms))]
         assert len(table) == WEIGHT_TABLE
         rows = self._in_order(inner.rows, packs).tolist()
         rows += [rows[-1]] * (ROWS * tiles - terms) + [*range(ROWS), *range(0, ROWS * NEAR, ROWS)]
@@ -96,9 +98,14 @@ class WeightPlan:
         for place, elements in ((scratch, per_lot * lots), (sums, made * parts)):
             self._room.arena.release(place, 4 * elements)
         return [
-            Launch("convolve_weights.weights", "iiFFIIIIII", lots, operands, tables, lots),
+            Launch("convolve_weights.weights", f"iiF{jit.factors(self._each)}IIIIII", lots, operands, tables, lots),
             self._join(sums, terms, numbers, packs, worth(made * parts, PER_THREAD, threads)),
         ]
+
+    def _whole_pairs(self, sizes: Sequence[int]) -> list[int]:
+        """The sizes with rows of as many positions as their pairs have."""
+        *others, row = sizes
+        return [*others, -(-row // self._each) * self._each]
 
     def _packs_tiles(self, picture: Laid) -> bool:
         """Whether rows are channels that lie side by side: read where they are, every one of the positions would bring
@@ -143,6 +150,17 @@ class WeightPlan:
         while 2 * parts <= min(MOST_PARTS, boxes, positions // LEAST_PART) and 2 * parts * made <= most:
             parts *= 2
         return parts
+
+
+def _move_by_pairs(pictures: tuple[Laid, Laid]) -> None:
+    """Says how far the pairs of a row lie apart: twice as far as positions, or as far where they take half of the room,
+    as the other tensor's do unless its channels lie side by side."""
+    inner, outer = (laid.table for laid in pictures)
+    inner[MOVES + 4] *= 2
+    if outer[LAID + 1] == 1:
+        outer[MOVES + 4] *= 2
+    else:
+        outer[MOVES : MOVES + 4] = [step // 2 for step in outer[MOVES : MOVES + 4]]
 
 
 def _misses_taps(weight: TensorSpec, over: Pass) -> bool:

@@ -24,26 +24,27 @@ def chain(length: int) -> int:
     return next(most for most, below in CHAINS if length < below)
 
 
-def even_chain(length: int, block: int, counted: int = 0) -> int:
+def even_chain(length: int, block: int, counted: int = 0, each: int = 1) -> int:
     """The same where sums are cut into blocks: chains of one length each, as few as err no more than is allowed. Their
     sums are added one by one too. Where source.indirect begins and ends with half a chain there is one more, but short
     chains err less: (½, 1, …, 1, ½)·most has Σ chain²/length = most − most²/(2·length).
 
-    More terms may be counted than there are, if the others are 0: their chains are added all the same."""
+    More terms may be counted than there are, if the others are 0: their chains are added all the same. And terms may
+    come together, two as a pair: each of them is added."""
     times = max(1.0, counted / max(1, length))
-    longest = math.ceil(chain(length) * times)
+    longest = math.ceil(chain(each * length) * times / each)
     for count in range(1, -(-block // longest) + 1):
         most = -(-block // count)
-        if most / times + length * times / most <= _most_added(length):
+        if each * most / times + length * times / most <= _most_added(each * length):
             return most
     return min(most, longest)
 
 
-def least_block(length: int, counted: int = 0) -> int:
+def least_block(length: int, counted: int = 0, each: int = 1) -> int:
     """How long the blocks of so many terms have to be at least, so that to add their sums one by one errs no more than
-    is allowed."""
-    most, times = _most_added(length), max(1.0, counted / max(1, length))
-    return max(1, math.ceil(times * (most - math.sqrt(most**2 - 4 * length)) / 2))
+    is allowed; terms that may come together, as above."""
+    most, times = _most_added(each * length), max(1.0, counted / max(1, length))
+    return max(1, math.ceil(times * (most - math.sqrt(most**2 - 4 * each * length)) / (2 * each)))
 
 
 def _most_added(length: int) -> float:

@@ -105,7 +105,7 @@ FAR_WEIGHTS = 1 << 18  # elements of a packed weight that no second cache keeps:
 # The table of source.staging, by position: where a picture lies, and how a box of it is laid out. Axes are three.
 (
     STAGE,  # the entry of staging.stage for the picture's elements; 0 if boxes are read where they lie
-    CHANNELS,
+    CHANNELS,  # of a group, as they are laid out: one by one, or two as a pair
     SIZES,  # of the picture, by axis
     PICTURE_STRIDES,  # of the picture in memory: batch, channel, then by axis
     STRIDE,  # between positions of the picture that neighbours of a box meet first, by axis
@@ -113,8 +113,9 @@ FAR_WEIGHTS = 1 << 18  # elements of a packed weight that no second cache keeps:
     REACH,  # positions that an output meets beyond the first, by axis
     LAID,  # strides of what is copied: batch, channel, then by axis
     MOVES,  # between neighbours of a box where they are read: batch, channel, then by axis
+    PICTURE_CHANNELS,  # of a group, as they are in the picture
     STAGE_SIZE,
-) = (0, 1, 2, 5, 10, 13, 16, 19, 24, 29)
+) = (0, 1, 2, 5, 10, 13, 16, 19, 24, 29, 30)
 
 # The table of the boxes of a convolution, by position: how large the whole is, and into how many boxes it is cut.
 WHOLE, BOXES, GROUPS = 0, 4, 8

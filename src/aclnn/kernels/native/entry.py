@@ -94,6 +94,7 @@ def entry_code(target: str, types: str, arrays: int) -> str:
         "F": ir.FloatType(),
         "H": ir.IntType(16),
         "B": ir.IntType(16),
+        "P": ir.IntType(32),
     }
     kinds = [elements[t].as_pointer() if t.isupper() else elements[t] for t in types]
     unused = word.as_pointer()  # numba's functions take where to put a result and an exception, and return a status

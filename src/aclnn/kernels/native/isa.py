@@ -75,6 +75,7 @@ class Vectors(NamedTuple):
     lanes: int
     across: int
     fused: bool  # whether a multiplication and an addition are one instruction
+    pairs: bool = False  # whether one multiplies pairs of bfloat16, and adds both products to a float32
 
 
 def vectors(features: str) -> Vectors:
@@ -82,7 +83,7 @@ def vectors(features: str) -> Vectors:
     factor fill its registers, 32 with AVX-512 and on ARM, 16 elsewhere."""
     present = set(features.split(","))
     if "+avx512f" in present:
-        return Vectors(16, 4, True)
+        return Vectors(16, 4, True, "+avx512bf16" in present)
     if {"+avx2", "+fma"} <= present:
         return Vectors(8, 2, True)
     return Vectors(4, 4, True) if architecture() == "aarch64" else Vectors(4, 2, False)

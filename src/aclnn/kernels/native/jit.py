@@ -26,9 +26,14 @@ log = logging.getLogger("aclnn")
 POINTER = {FLOAT32: "F", FLOAT16: "H", BFLOAT16: "B"}
 """The letter of a pointer to elements. float16 travels as int16 and bfloat16 as uint16; see source.elements."""
 
-_NUMBA_TYPES = {"i": "int64", "f": "float32", "I": "int64", "F": "float32", "H": "int16", "B": "uint16"}
+_NUMBA_TYPES = {"i": "int64", "f": "float32", "I": "int64", "F": "float32", "H": "int16", "B": "uint16", "P": "uint32"}
 _LOADED: Once[str, Entry] = Once()
 _ALIVE: list[Any] = []  # what owns the loaded code
+
+
+def factors(terms: int) -> str:
+    """The letter of a pointer to factors that have so many terms of a sum in an element: floats, or pairs."""
+    return "P" if terms > 1 else "F"
 
 
 class NoNativeCodeError(Exception):
@@ -42,7 +47,8 @@ def letters(*dtypes: DType) -> str:
 def load(name: str, types: str) -> Entry:
     """The entry of a kernel for arguments of these types, compiled now if need be. Raises NoNativeCodeError.
 
-    Types are one letter each: i int64, f float32; I, F, H, B pointers to int64, float32, float16, bfloat16.
+    Types are one letter each: i int64, f float32; I, F, H, B, P pointers to int64, float32, float16, bfloat16, and to
+    pairs of bfloat16, see source.pairs.
     """
     key = f"{name}-{types}"
     return _LOADED.get(key, lambda: Entry(*_addresses(_object(name, types, key))))

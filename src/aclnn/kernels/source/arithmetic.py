@@ -78,12 +78,28 @@ def float_of(context: Any, bits: Any) -> Any:
     return types.float32(types.int32), code
 
 
+@intrinsic
+def exponent_of(context: Any, value: Any) -> Any:
+    """The bits of a float32 that are NOT_FINITE if it is not; of a pair of bfloat16, those of the larger one."""
+    number = ir.IntType(32)
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        bits = args[0] if value == types.uint32 else b.bitcast(args[0], number)
+        upper = b.and_(bits, number(int(NOT_FINITE)))
+        if value != types.uint32:
+            return upper
+        lower = b.and_(b.shl(bits, number(16)), number(int(NOT_FINITE)))
+        return b.select(b.icmp_signed(">", lower, upper), lower, upper)
+
+    return types.int32(value), code
+
+
 @inner
 def is_strange(elements: Any, count: int) -> bool:
     """Whether one of them is not finite."""
     worst = np.int32(0)
     for i in range(count):
-        worst = max(worst, np.int32(bits_of(elements[i]) & NOT_FINITE))  # else numba widens it
+        worst = max(worst, exponent_of(elements[i]))
     strange: bool = worst == NOT_FINITE
     return strange
 

@@ -86,13 +86,13 @@ def address_of(context: Any, pointer: Any) -> Any:
 
 
 @intrinsic
-def floats_at(context: Any, address: Any) -> Any:
-    """The float32 elements at an address."""
+def pointer_like(context: Any, other: Any, address: Any) -> Any:
+    """The elements at an address, which are as those of another pointer."""
 
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        return b.inttoptr(args[0], ir.FloatType().as_pointer())
+        return b.inttoptr(args[1], args[0].type)
 
-    return types.CPointer(types.float32)(types.int64), code
+    return other(other, types.int64), code
 
 
 @intrinsic

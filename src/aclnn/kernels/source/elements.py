@@ -22,14 +22,16 @@ _BY_INSTRUCTION = jit.converts_half()
 
 @intrinsic
 def read(context: Any, pointer: Any, index: Any) -> Any:
-    """pointer[index] as float32. What is read so must not be written by the same loop, except at the same index."""
+    """pointer[index] as float32; a pair as it is. What is read so must not be written by the same loop, except at the
+    same index."""
 
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
         loaded = b.load(b.gep(args[0], [args[1]]))
         loaded.set_metadata("alias.scope", _inputs(b.module))
         return widened(b, loaded, pointer.dtype)
 
-    return types.float32(pointer, types.int64), code
+    made = pointer.dtype if pointer.dtype == types.uint32 else types.float32
+    return made(pointer, types.int64), code
 
 
 @intrinsic

@@ -3,6 +3,8 @@
 c[i, j] = Σ x[base_i + offset_k] · b[k, j]. The first factor is read where it lies, element by element or in strips, so
 that neither strides nor the taps of a convolution need a copy of it; the second is packed, [k][columns]; a result is
 dense. There are no edges here: who packs fills them, who unpacks leaves them out.
+
+Where b is of pairs, each of its elements, and each of x, has two terms of the sum in bfloat16: see source.pairs.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import ROWS
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.loops import repeated
+from aclnn.kernels.source.pairs import multiplied_pairs
 from aclnn.kernels.source.vectors import TO_READ, ask_for
 
-LANES, ACROSS, FUSED = jit.vectors()
+LANES, ACROSS, FUSED, _ = jit.vectors()
 COLUMNS = LANES * ACROSS
 FETCHES = LANES > 8  # whether there is time for it between the terms of a tile: with AVX2 all takes 2 to 5 % longer
 AT_ONCE, NARROW_AT_ONCE = 2, 8  # terms per row between two looks at the counter, also of tiles with few sums
@@ -217,6 +220,8 @@ def _strip_step(builder: Any, rows: int, columns: Any, begins: Any) -> Any:
 
 def _multiplied(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a·b + c. Without an instruction for both at once, asking for one rounding would call a function per element."""
+    if (a.type, b.type) != (_VECTOR, _VECTOR):
+        return multiplied_pairs(builder, a, b, c)
     if not FUSED:
         return builder.fadd(builder.fmul(a, b), c)
     kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)

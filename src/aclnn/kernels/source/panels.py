@@ -13,6 +13,7 @@ from aclnn.kernels.source.elements import finish_streams, floats, read, stream
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, LANES, whole_vectors
 from aclnn.kernels.source.packing import clear_beyond, pack_rows, turn
+from aclnn.kernels.source.pairs import put_term, put_terms, terms_in
 from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
 
 WORTH_TURNING = 3  # terms side by side
@@ -51,16 +52,18 @@ def pack_taps(
     strides: Any,
     strip: int,
 ) -> None:
-    """The same of channels and taps: places are those of the terms, in order, then the rows that they become. An item
-    is a panel, or a strip of so many of its columns. Far weights go past the caches: where the cores of two threads
-    have no common one, to read what the other has written takes longer than memory does (up to 1.3 of a convolution's
-    time). If that is asked, found[0] = 1 where an element is not finite; threads may write at once: they write the
-    same."""
+    """The same of channels and taps: places are those of the terms, in order, as many as the last of the strides says,
+    then the rows that they become, of pairs two for every row of a panel: see source.pairs. An item is a panel, or a
+    strip of so many of its columns. Far weights go past the caches: where the cores of two threads have no common one,
+    to read what the other has written takes longer than memory does (up to 1.3 of a convolution's time). If that is
+    asked, found[0] = 1 where an element is not finite; threads may write at once: they write the same."""
     use_widest_vectors()
     for item in range(lo, hi):
         source, to, columns, channels = begin_strip(item, strip, weight, packed, outputs, terms, strides)
         far = outputs * terms * strides[2] >= FAR_WEIGHTS and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
-        if pack_terms(source, strides[1], places, terms, channels, to, columns, far) and address_of(found) != 0:
+        far = far and terms_in(to) == 1
+        count = strides[4]
+        if pack_terms(source, strides[1], places, count, channels, to, columns, far) and address_of(found) != 0:
             found[0] = 1
         finish_streams()
 
@@ -98,9 +101,10 @@ def pack_terms(
             for m in range(0, channels, LINE):
                 fetch(source, places[min(i + AHEAD, count - 1)] + m, TO_READ)
             turned = channels // LINE * LINE if far else 0
-            strange |= stream_row(source, places[i], turned, target, rows[i] * columns)
+            if far:
+                strange |= stream_row(source, places[i], turned, target, rows[i] * columns)
             for m in range(turned, done, LANES):
-                move(LANES, source, places[i] + m, target, rows[i] * columns + m)
+                put_terms(LANES, source, places[i] + m, target, rows[i], columns, m)
         elif together >= WORTH_TURNING and places[i] + whole_vectors(together) <= places[count - 1] + 1:
             turned = done
             for m in range(0, done, COLUMNS):
@@ -109,9 +113,9 @@ def pack_terms(
         else:
             done = 0
         for r in range(i, i + together):
-            row = rows[r] * columns
             for m in range(done, channels):
-                target[row + m] = read(source, places[r] + m * step)
+                put_term(read(source, places[r] + m * step), target, rows[r], columns, m)
+            row = rows[r] // terms_in(target) * columns
             strange |= is_strange(shifted(target, row + turned), channels - turned)
         i += together
     return strange
@@ -150,7 +154,7 @@ def turn_terms(
         else:
             for r in range(height):
                 for m in range(0, across, LANES):
-                    move(LANES, turned, r * across + m, target, rows[first + r] * columns + m)
+                    put_terms(LANES, turned, r * across + m, target, rows[first + r], columns, m)
     return strange
 
 
@@ -178,10 +182,10 @@ def pack_blocks(
         for j in range(width):
             position, channel = (first + j) // channels, (first + j) % channels
             start = group * strides[0] + channel * strides[1]
-            for term in range(terms):
+            for term in range(terms * terms_in(to)):
                 element = np.float32(0)
-                if first + j < columns and places[position * terms + term] > NO_PLACE:
-                    element = read(weight, start + places[position * terms + term])
-                to[term * width + j] = element
+                if first + j < columns and places[position * terms * terms_in(to) + term] > NO_PLACE:
+                    element = read(weight, start + places[position * terms * terms_in(to) + term])
+                put_term(element, to, term, width, j)
         if is_strange(to, width * terms) and address_of(found) != 0:
             found[0] = 1

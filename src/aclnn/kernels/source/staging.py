@@ -1,6 +1,7 @@
 """Boxes of a picture, read as float32 with zeros as padding: where they lie, or from a copy.
 
-A box is (batch, z, y, x): its first position and its size. A copy has, for every channel, all that its outputs meet.
+A box is (batch, z, y, x): its first position and its size. A copy has, for every channel, all that its outputs meet. It
+is of floats, or of pairs of channels in bfloat16: see source.pairs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from aclnn.kernels.native.abi import (
     CHANNELS,
     LAID,
     MOVES,
+    PICTURE_CHANNELS,
     PICTURE_STRIDES,
     REACH,
     ROWS,
@@ -25,11 +27,11 @@ from aclnn.kernels.native.abi import (
     STRIDE,
     WHOLE,
 )
-from aclnn.kernels.source.calls import address_of, begin_block, call_entry, floats_at
-from aclnn.kernels.source.elements import read
+from aclnn.kernels.source.calls import address_of, begin_block, call_entry, pointer_like
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import LANES, words
-from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
+from aclnn.kernels.source.pairs import bring, bring_one, bring_words, terms_in
+from aclnn.kernels.source.vectors import LINE, TO_READ, fetch
 
 HALF = LANES // 2
 
@@ -78,9 +80,9 @@ def start_of(box: Any, group: int, channels: int, strides: Any, first: int) -> i
 
 @inner
 def brought(source: int, table: Any, group: int, box: Any, room: Any) -> Any:
-    """Where a group's channels of a box begin: in `room`, where they are copied, or in a picture of float32."""
+    """Where a group's channels of a box begin: in `room`, where they are copied, or in a picture of float32 itself."""
     if table[STAGE] == 0:
-        return floats_at(source + 4 * start_of(box, group, table[CHANNELS], table, MOVES))
+        return pointer_like(room, source + 4 * start_of(box, group, table[CHANNELS], table, MOVES))
     block = words(9)
     begin_block(block, table[CHANNELS])
     block[4], block[5], block[6] = source, address_of(room), address_of(table)
@@ -90,8 +92,10 @@ def brought(source: int, table: Any, group: int, box: Any, room: Any) -> Any:
 
 
 def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, group: int) -> None:
-    """Copies what a box needs of a group's channels lo … hi − 1."""
-    base = (group * table[CHANNELS] + lo) * table[PICTURE_STRIDES + 1]
+    """Copies what a box needs of a group's channels lo … hi − 1, or of as many pairs of these."""
+    first = lo * terms_in(target)
+    base = (group * table[PICTURE_CHANNELS] + first) * table[PICTURE_STRIDES + 1]
+    channels = min((hi - lo) * terms_in(target), table[PICTURE_CHANNELS] - first)
     for n in range(box[4]):
         for plane in range((box[5] - 1) * table[STRIDE] + table[REACH] + 1):
             z = box[1] * table[STRIDE] - table[BEFORE] + plane
@@ -101,7 +105,7 @@ def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, grou
                 start = base + (box[0] + n) * table[PICTURE_STRIDES]
                 start += z * table[PICTURE_STRIDES + 2] + y * table[PICTURE_STRIDES + 3]
                 to = n * table[LAID] + plane * table[LAID + 2] + row * table[LAID + 3] + lo * table[LAID + 1]
-                stage_rows(source, start, inside, table, box, target, to, hi - lo)
+                stage_rows(source, start, inside, table, box, target, to, channels)
 
 
 @inner
@@ -119,50 +123,77 @@ def stage_rows(
         for i in range(length):
             place = to + i * table[LAID + 4]
             if first <= i < end:
-                copy_row(source, start + (i - first) * across, down, target, place, channels)
+                copy_channels(source, start + (i - first) * across, down, target, place, channels)
             else:
-                for c in range(channels):
+                for c in range(-(-channels // terms_in(target))):
                     target[place + c] = 0
         return
     count, to_next, to_next_row = end - first, table[LAID + 1], table[PICTURE_STRIDES + 3]
     plain = across == 1 and count >= LANES and max(first, length - end) <= LANES
-    for c in range(channels):
-        row, place = to + c * to_next, start + c * down
+    for c in range(0, channels, terms_in(target)):
+        row, place = to + c // terms_in(target) * to_next, start + c * down
+        partner = down if c + 1 < channels else 0
         if across == 1:
-            for i in range(0, count, LINE):
-                fetch(source, place + to_next_row + i, TO_READ)
-            fetch(source, place + to_next_row + count - 1, TO_READ)  # which may lie in a line more
+            fetch_row(source, place + to_next_row, count)
+            if terms_in(target) > 1:
+                fetch_row(source, place + partner + to_next_row, count)
         if plain:  # without a question for each of them
             put_zeros(LANES, target, row)
             put_zeros(LANES, target, row + length - LANES)
-            copy_vectors(source, place, target, row + first, count)
+            copy_vectors(source, place, partner, target, row + first, count)
         else:
             clear_edges(target, row, first, end, length)
-            copy_row(source, place, across, target, row + first, count)
+            copy_row(source, place, across, partner, target, row + first, count)
 
 
 @inner
-def copy_vectors(source: Any, start: int, target: Any, to: int, count: int) -> None:
+def fetch_row(source: Any, start: int, count: int) -> None:
+    for i in range(0, count, LINE):
+        fetch(source, start + i, TO_READ)
+    fetch(source, start + count - 1, TO_READ)  # which may lie in a line more
+
+
+@inner
+def copy_channels(source: Any, start: int, step: int, target: Any, to: int, channels: int) -> None:
+    """The channels of a position, which lie `step` apart, side by side; of pairs, the last one may have no partner."""
+    if terms_in(target) == 1:
+        copy_row(source, start, step, 0, target, to, channels)
+        return
+    pairs, copied = channels // 2, 0
+    if step == 1 and pairs >= LANES:
+        for i in range(0, pairs - LANES, LANES):
+            bring_words(LANES, source, start + 2 * i, target, to + i)
+        bring_words(LANES, source, start + 2 * (pairs - LANES), target, to + pairs - LANES)
+        copied = pairs
+    for i in range(copied, pairs):
+        bring_one(source, start + 2 * i * step, step, target, to + i)
+    if channels % 2:
+        bring_one(source, start + 2 * pairs * step, 0, target, to + pairs)
+
+
+@inner
+def copy_vectors(source: Any, start: int, partner: int, target: Any, to: int, count: int) -> None:
     """Elements side by side, at least LANES: by whole vectors, of which the last may overlap."""
     for i in range(0, count - LANES, LANES):
-        move(LANES, source, start + i, target, to + i)
-    move(LANES, source, start + count - LANES, target, to + count - LANES)
+        bring(LANES, source, start + i, partner, target, to + i)
+    bring(LANES, source, start + count - LANES, partner, target, to + count - LANES)
 
 
 @inner
-def copy_row(source: Any, start: int, step: int, target: Any, to: int, count: int) -> None:
-    """Elements that lie `step` apart, side by side: neighbours by vectors, of which the last may overlap."""
+def copy_row(source: Any, start: int, step: int, partner: int, target: Any, to: int, count: int) -> None:
+    """Elements that lie `step` apart, side by side: neighbours by vectors, of which the last may overlap. With each
+    comes its `partner`, if there is one and they are pairs."""
     if step == 1 and count >= LANES:
-        copy_vectors(source, start, target, to, count)
+        copy_vectors(source, start, partner, target, to, count)
     elif step == 1 and count >= HALF:
-        move(HALF, source, start, target, to)
-        move(HALF, source, start + count - HALF, target, to + count - HALF)
+        bring(HALF, source, start, partner, target, to)
+        bring(HALF, source, start + count - HALF, partner, target, to + count - HALF)
     elif step == 1 and count >= 4:
-        move(4, source, start, target, to)
-        move(4, source, start + count - 4, target, to + count - 4)
+        bring(4, source, start, partner, target, to)
+        bring(4, source, start + count - 4, partner, target, to + count - 4)
     else:
         for i in range(count):
-            target[to + i] = read(source, start + i * step)
+            bring_one(source, start + i * step, partner, target, to + i)
 
 
 @inner
@@ -188,9 +219,9 @@ def put_zeros(context: Any, count: Any, target: Any, at: Any) -> Any:
     """A vector of so many zeros, a constant."""
 
     def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kind = ir.VectorType(ir.FloatType(), count.literal_value)
+        kind = ir.VectorType(ir.IntType(32), count.literal_value)
         place = builder.bitcast(builder.gep(args[1], [args[2]]), kind.as_pointer())
-        builder.store(ir.Constant(kind, [0.0] * count.literal_value), place, align=4)
+        builder.store(ir.Constant(kind, [0] * count.literal_value), place, align=4)
         return ctx.get_dummy_value()
 
     return types.void(count, target, types.int64), code

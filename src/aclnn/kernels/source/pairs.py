@@ -1,0 +1,236 @@
+"""Pairs of bfloat16: two terms of a sum in one word, the first in its lower half.
+
+A processor with instructions for bfloat16 multiplies a vector of words by another one, and adds both products of each
+to a float32, as fast as it multiplies floats. A picture then has half as many channels, or positions, of words instead
+of floats, and all that is done with places of floats is done with places of words. Pairs are known by pointers to
+uint32; where a term has no partner, that one is 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.cgutils import get_or_insert_function
+from numba.extending import intrinsic
+
+from aclnn.kernels.source.elements import narrowed, widened
+from aclnn.kernels.source.helpers import inner
+
+LANES = 16  # of the vectors that such processors have
+PAIR = types.uint32
+_SMALL, _WORD = ir.IntType(32), ir.IntType(64)
+
+
+class _BFloat16(ir.types._BaseFloatType):  # type: ignore[misc]  # llvmlite has no name for it
+    intrinsic_name = "bf16"
+
+    def __str__(self) -> str:
+        return "bfloat"
+
+
+_BFloat16._create_instance()
+
+
+def multiplied_pairs(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a₀·b₀ + (a₁·b₁ + c), each product added with one rounding. Subnormal numbers count as zero."""
+    pairs = ir.VectorType(_BFloat16(), 2 * c.type.count)
+    name = f"llvm.x86.avx512bf16.dpbf16ps.{32 * c.type.count}"
+    dot = get_or_insert_function(builder.module, ir.FunctionType(c.type, [c.type, pairs, pairs]), name)
+    return builder.call(dot, [c, builder.bitcast(a, pairs), builder.bitcast(b, pairs)])
+
+
+@intrinsic
+def terms_in(context: Any, pointer: Any) -> Any:
+    """How many terms of a sum an element has, a constant: two if it is a pair."""
+    terms = 2 if pointer.dtype == PAIR else 1
+    return types.int64(pointer), lambda ctx, b, sig, args: _WORD(terms)
+
+
+@intrinsic(prefer_literal=True)
+def bring(context: Any, width: Any, source: Any, start: Any, apart: Any, target: Any, to: Any) -> Any:
+    """`width` elements, a constant, that lie side by side: as floats, or with those that lie `apart` as pairs; if that
+    is 0 they have no partners."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        lanes = width.literal_value
+        _, source_, start_, apart_, target_, to_ = args
+        _put(b, _brought(b, (source_, source.dtype), start_, apart_, target.dtype, lanes), target_, to_)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(width, source, whole, whole, target, whole), code
+
+
+@intrinsic
+def bring_one(context: Any, source: Any, start: Any, apart: Any, target: Any, to: Any) -> Any:
+    """The same of one."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        source_, start_, apart_, target_, to_ = args
+        _put(b, _brought(b, (source_, source.dtype), start_, apart_, target.dtype, 0), target_, to_)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(source, whole, whole, target, whole), code
+
+
+def _brought(b: Any, source: Any, start: Any, apart: Any, kind: Any, lanes: int) -> Any:
+    memory, dtype = source
+    first = _load(b, memory, start, lanes)
+    if kind != PAIR:
+        return widened(b, first, dtype, lanes)
+    second = _load(b, memory, b.add(start, apart), lanes)
+    none = b.icmp_signed("==", apart, _WORD(0))
+    words = ir.VectorType(_SMALL, lanes) if lanes else _SMALL
+    nothing = ir.Constant(words, [0] * lanes if lanes else 0)
+    upper = b.select(none, nothing, b.shl(b.zext(second, words), _sixteen(lanes)))
+    return b.or_(b.zext(first, words), upper)
+
+
+@intrinsic(prefer_literal=True)
+def bring_words(context: Any, width: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
+    """`width` pairs, a constant, whose terms all lie side by side."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        _, source_, start_, target_, to_ = args
+        _put(b, _words_at(b, source_, start_, width.literal_value), target_, to_)
+        return ctx.get_dummy_value()
+
+    return types.void(width, source, types.int64, target, types.int64), code
+
+
+@intrinsic(prefer_literal=True)
+def put_terms(
+    context: Any, width: Any, source: Any, start: Any, target: Any, row: Any, columns: Any, at: Any
+) -> Any:
+    """`width` floats, a constant, from the column `at` of a packed panel's row on. Of a panel of pairs, even rows are
+    the first halves of its rows, and have to be there before odd ones, the others, are added."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        lanes = width.literal_value
+        _, source_, start_, target_, row_, columns_, at_ = args
+        value = widened(b, _load(b, source_, start_, lanes), source.dtype, lanes)
+        _put_term(b, value, target, target_, row_, columns_, at_, lanes)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(width, source, whole, target, whole, whole, whole), code
+
+
+@intrinsic
+def put_term(context: Any, value: Any, target: Any, row: Any, columns: Any, at: Any) -> Any:
+    """The same of one."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        value_, target_, row_, columns_, at_ = args
+        _put_term(b, value_, target, target_, row_, columns_, at_, 0)
+        return ctx.get_dummy_value()
+
+    whole = types.int64
+    return types.void(types.float32, target, whole, whole, whole), code
+
+
+def _put_term(b: Any, value: Any, kind: Any, target: Any, row: Any, columns: Any, at: Any, lanes: int) -> None:
+    if kind.dtype != PAIR:
+        _put(b, narrowed(b, value, kind.dtype, lanes), target, b.add(b.mul(row, columns), at))
+        return
+    place = b.add(b.mul(b.ashr(row, _WORD(1)), columns), at)
+    bits = b.bitcast(value, ir.VectorType(_SMALL, lanes) if lanes else _SMALL)
+    is_first = b.icmp_signed("==", b.and_(row, _WORD(1)), _WORD(0))
+    there = _load(b, target, place, lanes)
+    _put(b, b.select(is_first, b.lshr(bits, _sixteen(lanes)), b.or_(there, bits)), target, place)
+
+
+@intrinsic
+def pair_apart(context: Any, memory: Any, at: Any, by: Any) -> Any:
+    """LANES floats, rounded already, from `at` on become pairs with those that lie `by` further on."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        memory_, at_, by_ = args
+        first, second = (_words_at(b, memory_, start, LANES) for start in (at_, b.add(at_, by_)))
+        _put(b, _joined(b, first, second), memory_, at_)
+        return ctx.get_dummy_value()
+
+    return types.void(memory, types.int64, types.int64), code
+
+
+@intrinsic
+def pair_neighbours(context: Any, memory: Any, start: Any, to: Any) -> Any:
+    """2·LANES floats, rounded already, from `start` on become LANES pairs of neighbours from `to` on."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        memory_, start_, to_ = args
+        one, other = (_words_at(b, memory_, at, LANES) for at in (start_, b.add(start_, _WORD(LANES))))
+        which = (ir.Constant(ir.VectorType(_SMALL, LANES), [*range(odd, 2 * LANES, 2)]) for odd in range(2))
+        _put(b, _joined(b, *(b.shuffle_vector(one, other, lanes) for lanes in which)), memory_, to_)
+        return ctx.get_dummy_value()
+
+    return types.void(memory, types.int64, types.int64), code
+
+
+def _joined(b: Any, first: Any, second: Any) -> Any:
+    """The pairs of two vectors of floats' bits."""
+    upper = b.and_(second, ir.Constant(second.type, [0xFFFF0000] * LANES))
+    return b.or_(b.lshr(first, _sixteen(LANES)), upper)
+
+
+@intrinsic
+def pair_one(context: Any, memory: Any, at: Any, by: Any) -> Any:
+    """A float becomes a pair with what lies `by` further on, or without a partner if that is 0."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        memory_, at_, by_ = args
+        first, second = (b.bitcast(b.load(b.gep(memory_, [place])), _SMALL) for place in (at_, b.add(at_, by_)))
+        upper = b.select(b.icmp_signed("==", by_, _WORD(0)), _SMALL(0), b.and_(second, _SMALL(0xFFFF0000)))
+        _put(b, b.or_(b.lshr(first, _SMALL(16)), upper), memory_, at_)
+        return ctx.get_dummy_value()
+
+    return types.void(memory, types.int64, types.int64), code
+
+
+@inner
+def pair_all_apart(memory: Any, count: int, by: int) -> None:
+    """Floats become pairs with what lies `by` further on; the last ones, with nothing behind them, have no partners."""
+    paired = max(0, count - by) // LANES * LANES
+    for i in range(0, paired, LANES):
+        pair_apart(memory, i, by)
+    for i in range(paired, count):
+        pair_one(memory, i, by if i + by < count else 0)
+
+
+@inner
+def pair_all_neighbours(memory: Any, count: int) -> None:
+    """Floats, a number that fills vectors, become half as many pairs."""
+    for i in range(0, count, 2 * LANES):
+        pair_neighbours(memory, i, i // 2)
+
+
+@intrinsic
+def as_floats(context: Any, pointer: Any) -> Any:
+    """The same memory as float32."""
+    return types.CPointer(types.float32)(pointer), lambda ctx, b, sig, args: b.bitcast(
+        args[0], ir.FloatType().as_pointer()
+    )
+
+
+def _words_at(b: Any, memory: Any, start: Any, lanes: int) -> Any:
+    place = b.bitcast(b.gep(memory, [start]), ir.VectorType(_SMALL, lanes).as_pointer())
+    return b.load(place, align=2)
+
+
+def _load(b: Any, memory: Any, start: Any, lanes: int) -> Any:
+    """One element, or a vector of so many, which need not begin a line."""
+    place = b.gep(memory, [start])
+    if not lanes:
+        return b.load(place)
+    return b.load(b.bitcast(place, ir.VectorType(memory.type.pointee, lanes).as_pointer()), align=2)
+
+
+def _put(b: Any, value: Any, memory: Any, at: Any) -> None:
+    b.store(value, b.bitcast(b.gep(memory, [at]), value.type.as_pointer()), align=2)
+
+
+def _sixteen(lanes: int) -> Any:
+    return ir.Constant(ir.VectorType(_SMALL, lanes), [16] * lanes) if lanes else _SMALL(16)
