@@ -11,8 +11,9 @@ import pytest
 import aclnn
 from aclnn.base.device import CPU
 from aclnn.contract.cases import fill
-from aclnn.kernels.convolution import direct, fast, strips, tiles
+from aclnn.kernels.convolution import direct, fast, packing, strips, tiles
 from aclnn.kernels.convolution.call import window_of
+from aclnn.kernels.convolution.shape import Shape
 from aclnn.kernels.native import launch_sequence
 from aclnn.kernels.native import threads as threads_module
 from aclnn.kernels.shared.workspace import LINE_ELEMENTS
@@ -29,8 +30,8 @@ def test_weights_are_packed_in_strips_that_threads_share(
     outputs: int, groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Panels of 64 columns, three for 160 channels, would leave most of it to one of two threads."""
-    monkeypatch.setattr(tiles, "PER_THREAD", 1)
-    monkeypatch.setattr(tiles, "FAR_WEIGHTS", 0)
+    monkeypatch.setattr(packing, "PER_THREAD", 1)
+    monkeypatch.setattr(packing, "FAR_WEIGHTS", 0)
     case = convolution_case(
         in_channels=18 * groups, out_channels=outputs * groups, size=(6, 7), kernel=(3, 3), groups=groups, device=CPU
     )
@@ -49,7 +50,7 @@ def test_weights_are_packed_in_strips_that_threads_share(
 @pytest.mark.parametrize("groups", [1, 5])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_strips_are_whole_lines_or_panels(width: int, groups: int, threads: int) -> None:
-    strip = tiles.strip_for(width, groups, threads)
+    strip = packing.strip_for(width, groups, threads)
     assert tiles.columns() % strip == 0
     assert strip == tiles.columns() or (strip % LINE_ELEMENTS == 0 and tiles.panels_of(width) * groups % threads)
 
@@ -91,14 +92,14 @@ def test_threads_with_copies_of_the_weight(
     w: tuple[int, ...], transposed: bool, groups: int, far: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every lot finds all of the weight, wherever it was packed; threads beyond the copies share one."""
-    monkeypatch.setattr(tiles, "FAR_WEIGHTS", far)
+    monkeypatch.setattr(packing, "FAR_WEIGHTS", far)
     monkeypatch.setattr(direct, "matmuls_are_ahead", lambda *given: True)
     rng, found = np.random.default_rng(5), set()
     channels = w[0] if transposed else w[1] * groups
     x, weight = (rng.standard_normal(s).astype("f4") for s in ((9, channels, 18, 18), w))
     arguments = (None, 2 if transposed else 1, 1, 1, transposed, 0, groups)
     expected = aclnn.convolution(x, weight, *arguments, engine="numpy")
-    for threads in (1, 2, 3, tiles.MOST_COPIES + 1):
+    for threads in (1, 2, 3, packing.MOST_COPIES + 1):
         aclnn.cache_clear()
         with aclnn.threads(threads):
             out = aclnn.convolution(x, weight, *arguments, engine="fast")
@@ -151,7 +152,7 @@ def test_the_more_pictures_the_larger_blocks_of_positions_are(monkeypatch: pytes
     largest = []
     for pictures in (1, 8, 64, 400):
         case = convolution_case(batch=pictures, in_channels=128, out_channels=5, size=14, kernel=7, padding=3)
-        shape = tiles.Shape(*(case.call[n] for n in ("input", "output", "weight")), window_of(case.call), groups=1)
+        shape = Shape(*(case.call[n] for n in ("input", "output", "weight")), window_of(case.call), groups=1)
         overs = tiles.cheapest_passes(shape, onto_wide=False, channels=5)
         assert sum(over.block * len(over.shifts) for over in overs) <= pictures * 14 * 14 * 7 * 7 / 10
         largest.append(max(over.block for over in overs))

@@ -1,4 +1,4 @@
-"""How the weight of a convolution is packed for tiles, before a pass runs: panels of terms, as source/panels.py has them."""
+"""How the weight of a convolution is packed for tiles before a pass runs: panels of terms, see source/panels.py."""
 
 from __future__ import annotations
 
@@ -60,18 +60,23 @@ class WeightPacking(NamedTuple):
         return found
 
     def _pack_taps(self, places: Array) -> PackedPass:
-        """Launches the packing of terms at some places, in the order in which these lie in memory: the first of a pair
-        comes before the second, and one that is not there is left out."""
-        rows = np.argsort(places, kind="stable")
+        """Launches the packing of terms at some places, in the order in which these lie in memory if the first of a pair
+        comes before the second so; one that is not there is left out."""
+        backwards = self.each > 1 and self._to_next_channel < 0
+        rows = np.arange(places.size) if backwards else np.argsort(places, kind="stable")
         rows = rows[places[rows] > NO_PLACE]
         given = np.concatenate([places[rows], rows])
         return self._pack("panels.pack_taps", places.size // self.each, given, 1, rows.size)
 
+    @property
+    def _to_next_channel(self) -> int:
+        narrow_stride, wide_stride = self.shape.weight.strides[:2]
+        return narrow_stride if self.onto_wide else wide_stride
+
     def _places_of_taps(self, over: Pass, order: Order) -> Array:
         """Where the terms of a pass lie in the weight, [position of a block][term]; those of a pair come together."""
-        narrow_stride, wide_stride = self.shape.weight.strides[:2]
         inputs = self.shape.source_and_result(self.onto_wide)[0].shape[1] // self.shape.groups
-        channels = np.arange(inputs) * (narrow_stride if self.onto_wide else wide_stride)
+        channels = np.arange(inputs) * self._to_next_channel
         in_pairs = np.append(channels, [NO_TAP] * (-inputs % self.each)).reshape(-1, self.each)
         halves = [self._places_of_channels(of_each, over, order) for of_each in in_pairs.T]
         return np.stack(halves, 2).reshape(over.block, -1)

@@ -20,6 +20,7 @@ from aclnn.kernels.source.helpers import inner
 
 LANES = 16  # of the vectors that such processors have
 PAIR = types.uint32
+NO_PARTNER = -(1 << 62)  # as far from a term as no other one is
 _SMALL, _WORD = ir.IntType(32), ir.IntType(64)
 
 
@@ -50,8 +51,8 @@ def terms_in(context: Any, pointer: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def bring(context: Any, width: Any, source: Any, start: Any, apart: Any, target: Any, to: Any) -> Any:
-    """`width` elements, a constant, that lie side by side: as floats, or with those that lie `apart` as pairs; if that
-    is 0 they have no partners."""
+    """`width` elements, a constant, that lie side by side: as floats, or as pairs with those that lie so far `apart`,
+    or with NO_PARTNER."""
 
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
         lanes = width.literal_value
@@ -81,8 +82,8 @@ def _brought(b: Any, source: Any, start: Any, apart: Any, kind: Any, lanes: int)
     first = _load(b, memory, start, lanes)
     if kind != PAIR:
         return widened(b, first, dtype, lanes)
-    second = _load(b, memory, b.add(start, apart), lanes)
-    none = b.icmp_signed("==", apart, _WORD(0))
+    none = b.icmp_signed("==", apart, _WORD(NO_PARTNER))
+    second = _load(b, memory, b.select(none, start, b.add(start, apart)), lanes)
     words = ir.VectorType(_SMALL, lanes) if lanes else _SMALL
     nothing = ir.Constant(words, [0] * lanes if lanes else 0)
     upper = b.select(none, nothing, b.shl(b.zext(second, words), _sixteen(lanes)))

@@ -30,7 +30,7 @@ from aclnn.kernels.native.abi import (
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry, pointer_like
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import LANES, words
-from aclnn.kernels.source.pairs import bring, bring_one, bring_words, terms_in
+from aclnn.kernels.source.pairs import NO_PARTNER, bring, bring_one, bring_words, terms_in
 from aclnn.kernels.source.vectors import LINE, TO_READ, fetch
 
 HALF = LANES // 2
@@ -132,11 +132,11 @@ def stage_rows(
     plain = across == 1 and count >= LANES and max(first, length - end) <= LANES
     for c in range(0, channels, terms_in(target)):
         row, place = to + c // terms_in(target) * to_next, start + c * down
-        partner = down if c + 1 < channels else 0
+        partner = down if c + 1 < channels else NO_PARTNER
         if across == 1:
             fetch_row(source, place + to_next_row, count)
             if terms_in(target) > 1:
-                fetch_row(source, place + partner + to_next_row, count)
+                fetch_row(source, place + down + to_next_row, count)
         if plain:  # without a question for each of them
             put_zeros(LANES, target, row)
             put_zeros(LANES, target, row + length - LANES)
@@ -157,7 +157,7 @@ def fetch_row(source: Any, start: int, count: int) -> None:
 def copy_channels(source: Any, start: int, step: int, target: Any, to: int, channels: int) -> None:
     """The channels of a position, which lie `step` apart, side by side; of pairs, the last one may have no partner."""
     if terms_in(target) == 1:
-        copy_row(source, start, step, 0, target, to, channels)
+        copy_row(source, start, step, NO_PARTNER, target, to, channels)
         return
     pairs, copied = channels // 2, 0
     if step == 1 and pairs >= LANES:
@@ -168,7 +168,7 @@ def copy_channels(source: Any, start: int, step: int, target: Any, to: int, chan
     for i in range(copied, pairs):
         bring_one(source, start + 2 * i * step, step, target, to + i)
     if channels % 2:
-        bring_one(source, start + 2 * pairs * step, 0, target, to + pairs)
+        bring_one(source, start + 2 * pairs * step, NO_PARTNER, target, to + pairs)
 
 
 @inner
