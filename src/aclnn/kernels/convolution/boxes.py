@@ -201,8 +201,7 @@ class Laid(NamedTuple):
 
 
 def lay_out(picture: Picture, given: int, over: Pass, box: Sequence[int], copied: bool, together: int = 1) -> Laid:
-    """The table for source.staging, of so many channels, some of them together as one; who copies has yet to say how.
-    """
+    """The table for source.staging, of so many channels, some of them together as one; who copies has yet to say how."""
     axes, channels = over.axes, -(-given // together)
     channels_last = channels_fill_lines(picture, given)  # else they are turned while they are copied
     laid = _copied_strides(channels, channels_last, over, box) if copied else picture.strides
@@ -211,7 +210,8 @@ def lay_out(picture: Picture, given: int, over: Pass, box: Sequence[int], copied
         places = [p - sum(a.before * s for a, s in zip(axes, picture.strides[2:], strict=True)) for p in places]
     by_axis = [[getattr(axis, name) for axis in axes] for name in ("stride", "before", "reach")]
     moves = [axis.stride * step for axis, step in zip(axes, laid[2:], strict=True)]
-    table = [0, channels, *picture.sizes, *picture.strides, *itertools.chain(*by_axis), *laid, *laid[:2], *moves, given]
+    table = [0, channels, *picture.sizes, *picture.strides, *itertools.chain(*by_axis), *laid, *laid[:2], *moves]
+    table += [given, 0]
     assert len(table) == STAGE_SIZE
     rows = np.add.outer(np.arange(channels, dtype=np.int64) * laid[1], np.array(places, np.int64))
     return Laid(table, rows, in_lines(box[0] * laid[0]) if copied else 0)

@@ -24,7 +24,18 @@ from aclnn.kernels.convolution.tiles import (
 )
 from aclnn.kernels.matmul.tiles import columns, even_chain, packed_columns, panels_of, put_of
 from aclnn.kernels.native import jit
-from aclnn.kernels.native.abi import LAID, MOST_PARTS, MOVES, NEAR, POSITIONS_TOGETHER, ROWS, STAGE, WEIGHT_TABLE
+from aclnn.kernels.native.abi import (
+    EVERY_POSITION,
+    MOST_PARTS,
+    MOVES,
+    NEAR,
+    PAIRED,
+    POSITIONS,
+    POSITIONS_TOGETHER,
+    ROWS,
+    STAGE,
+    WEIGHT_TABLE,
+)
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
 from aclnn.kernels.shared.launch import Launch, Room, shares
@@ -56,20 +67,23 @@ class WeightPlan:
         plain = Pass((first, second, third))
         whole = (wide.batch, *over.sizes)
         boxes = boxes_of(whole, over, self._inputs, STAGED_ELEMENTS, LEAST_POSITIONS, MOST_POSITIONS)
-        box = self._whole_pairs(largest(whole, boxes))
+        box = self._pairs_of(largest(whole, boxes))
+        met = [*box[:3], box[3] * self._each]
         copied, copied_too = must_copy(shape.wide, self.pads), must_copy(shape.narrow, pads=False)
         pictures = (
-            lay_out(wide, self._inputs, over, box, copied),
+            lay_out(wide, self._inputs, over, met, copied),
             lay_out(narrow, self._outputs, plain, box, copied_too),
         )
         for laid, spec, is_copied in zip(pictures, (shape.wide, shape.narrow), (copied, copied_too), strict=True):
-            laid.table[STAGE] = stage_of(spec.dtype) if is_copied else 0
+            laid.table[STAGE] = stage_of(spec.dtype, self._each) if is_copied else 0
         if self._each > 1:
-            _move_by_pairs(pictures)
+            inner, outer = (laid.table for laid in pictures)
+            inner[PAIRED], outer[PAIRED] = EVERY_POSITION, POSITIONS
+            inner[MOVES + 4] *= 2
         self.launches += self._launches(whole, boxes, pictures)
 
     def _launches(self, whole: Sequence[int], boxes: Sequence[int], pictures: tuple[Laid, Laid]) -> list[Launch]:
-        groups, put, box = self._shape.groups, self._room.numbers.put, self._whole_pairs(largest(whole, boxes))
+        groups, put, box = self._shape.groups, self._room.numbers.put, self._pairs_of(largest(whole, boxes))
         inner, outer = pictures
         terms, packs = inner.rows.size, self._packs_tiles(inner)
         tiles = -(-terms // ROWS)
@@ -79,8 +93,8 @@ class WeightPlan:
         made = groups * ROWS * tiles * packed_columns(self._outputs)
         parts = self._parts(math.prod(whole), math.prod(boxes), made)
         splits = min(tiles, -(-threads // (parts * groups)))
-        positions, all_of_them = (math.prod(sizes) // self._each for sizes in (box, self._whole_pairs(whole)))
-        summed = even_chain(all_of_them, -(-positions // -(-positions // NEAR)), each=self._each)
+        positions = math.prod(box)
+        summed = even_chain(math.prod(self._pairs_of(whole)), -(-positions // -(-positions // NEAR)), each=self._each)
         lots, places = min(threads, parts * groups * splits), places_of(box)
         per_lot = inner.room + outer.room + 2 * places + NEAR * wide + ROWS * columns() + packs * high * ROWS * NEAR
         per_lot += gap_behind(inner.room + outer.room, self._inputs) if lots > 1 else 0
@@ -102,10 +116,10 @@ class WeightPlan:
             self._join(sums, terms, numbers, packs, worth(made * parts, PER_THREAD, threads)),
         ]
 
-    def _whole_pairs(self, sizes: Sequence[int]) -> list[int]:
-        """The sizes with rows of as many positions as their pairs have."""
+    def _pairs_of(self, sizes: Sequence[int]) -> list[int]:
+        """Sizes whose last is of pairs, if it is."""
         *others, row = sizes
-        return [*others, -(-row // self._each) * self._each]
+        return [*others, -(-row // self._each)]
 
     def _packs_tiles(self, picture: Laid) -> bool:
         """Whether rows are channels that lie side by side: read where they are, every one of the positions would bring
@@ -150,17 +164,6 @@ class WeightPlan:
         while 2 * parts <= min(MOST_PARTS, boxes, positions // LEAST_PART) and 2 * parts * made <= most:
             parts *= 2
         return parts
-
-
-def _move_by_pairs(pictures: tuple[Laid, Laid]) -> None:
-    """Says how far the pairs of a row lie apart: twice as far as positions, or as far where they take half of the room,
-    as the other tensor's do unless its channels lie side by side."""
-    inner, outer = (laid.table for laid in pictures)
-    inner[MOVES + 4] *= 2
-    if outer[LAID + 1] == 1:
-        outer[MOVES + 4] *= 2
-    else:
-        outer[MOVES : MOVES + 4] = [step // 2 for step in outer[MOVES : MOVES + 4]]
 
 
 def _misses_taps(weight: TensorSpec, over: Pass) -> bool:

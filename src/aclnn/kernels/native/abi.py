@@ -114,8 +114,11 @@ FAR_WEIGHTS = 1 << 18  # elements of a packed weight that no second cache keeps:
     LAID,  # strides of what is copied: batch, channel, then by axis
     MOVES,  # between neighbours of a box where they are read: batch, channel, then by axis
     PICTURE_CHANNELS,  # of a group, as they are in the picture
+    PAIRED,  # which positions are, if any
     STAGE_SIZE,
-) = (0, 1, 2, 5, 10, 13, 16, 19, 24, 29, 30)
+) = (0, 1, 2, 5, 10, 13, 16, 19, 24, 29, 30, 31)
+# Pairs of positions that are neighbours in a row: each of what taps meet, or those of a box themselves.
+EVERY_POSITION, POSITIONS = 1, 2
 
 # The table of the boxes of a convolution, by position: how large the whole is, and into how many boxes it is cut.
 WHOLE, BOXES, GROUPS = 0, 4, 8

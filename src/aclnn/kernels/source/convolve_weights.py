@@ -1,6 +1,7 @@
 """gradWeight of a convolution: result[(c, tap), m] = Σ picture[(c, tap) + p] · outer[p, m], the sum over all positions.
 
-Parts of the sum are made one by one, cut by shape alone, and joined in pairs: bits do not depend on the threads.
+Parts of the sum are made one by one, cut by shape alone, and joined two by two: bits do not depend on the threads. Where
+scratch is of pairs, positions that are neighbours in a row are multiplied together, see source.pairs.
 """
 
 from __future__ import annotations
@@ -10,11 +11,9 @@ from typing import Any
 from aclnn.kernels.native.abi import (
     BOXES,
     CHAIN_LENGTH,
-    CHANNELS,
     COLUMNS_TOGETHER,
     GROUPS,
     IS_WATCHED,
-    LAID,
     LIMITS_OF,
     MOVES,
     NEAR,
@@ -32,7 +31,6 @@ from aclnn.kernels.native.abi import (
     ROWS,
     SHARES,
     SPLITS,
-    STRIDE,
     TERMS,
     TILES_TOGETHER,
 )
@@ -41,7 +39,7 @@ from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, multiply, whole_vectors, words
 from aclnn.kernels.source.packing import clear_beyond, pack_rows, pack_tiles
-from aclnn.kernels.source.pairs import as_floats, pair_all_apart, pair_all_neighbours, terms_in
+from aclnn.kernels.source.pairs import as_floats, terms_in
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
 from aclnn.kernels.source.shares import first_share, following
@@ -89,44 +87,16 @@ def weights(
             sums, first = shifted(made, which * size_of(table)), count * part // table[PARTS]
             for index in range(first, count * (part + 1) // table[PARTS]):
                 positions = find_box(index, boxes, box)
-                odd = box[7] % 2 if terms_in(room) > 1 else 0
-                box[7] += odd
                 g = brought(outer, outer_picture, group, box, outer_room)
                 x = brought(source, picture, group, box, room)
                 if terms_in(room) > 1:
-                    pair_up(x, g, box, odd, picture, outer_picture)
+                    box[7] = -(-box[7] // 2)
                     positions = box[4] * box[5] * box[6] * box[7]
                 find_places(box, table[OUTERMOST], picture, MOVES, places)
                 find_places(box, table[OUTERMOST], outer_picture, MOVES, outer_places)
                 other = g, outer_places, outer_picture[MOVES + 1]
                 add_box(box, positions, (x, places), other, sums, work, (left, right), index > first, rows, table)
             item, end = following(item, end, found, shares)
-
-
-@inner
-def pair_up(x: Any, g: Any, box: Any, odd: int, picture: Any, outer_picture: Any) -> None:
-    """Floats become pairs of positions that are neighbours in a row, and the box one of these. Where the rows were
-    `odd` it has a position more in each, at which the other tensor has zeros."""
-    if odd:
-        clear_last(g, outer_picture, box)
-    pair_all_apart(x, box[4] * picture[LAID], picture[STRIDE + 2] * picture[LAID + 4])
-    if outer_picture[LAID + 1] == 1:
-        pair_all_apart(g, box[4] * outer_picture[LAID], outer_picture[LAID + 4])
-    else:
-        pair_all_neighbours(g, box[4] * outer_picture[LAID])
-    box[7] //= 2
-
-
-@inner
-def clear_last(g: Any, picture: Any, box: Any) -> None:
-    """Zeros at the last position of every row."""
-    for n in range(box[4]):
-        for z in range(box[5]):
-            for y in range(box[6]):
-                row = n * picture[LAID] + z * picture[LAID + 2] + y * picture[LAID + 3]
-                last = row + (box[7] - 1) * picture[LAID + 4]
-                for c in range(picture[CHANNELS]):
-                    g[last + c * picture[LAID + 1]] = 0
 
 
 @inner

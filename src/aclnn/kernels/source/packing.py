@@ -153,7 +153,9 @@ def pack_rows(source: Any, step: int, places: Any, count: int, channels: int, ta
 @inner
 def pack_tiles(x: Any, rows: Any, tiles: int, places: Any, count: int, depth: int, target: Any, far: bool) -> None:
     """The first factor of some tiles, `depth` apart, for `count` places: ROWS elements side by side for each. Rows that
-    lie side by side already are moved together; if they are `far`, in no cache, those of tiles to come are fetched."""
+    lie side by side already are moved together, with what is behind them as long as it lies before the last place: the
+    next ones are written over it. If they are `far`, in no cache, those of tiles to come are fetched."""
+    beyond = places[count - 1] + ROWS - 8
     for t in range(tiles):
         to, first, apart = t * ROWS * depth, rows[t * ROWS], 0
         for i in range(1, ROWS):
@@ -162,8 +164,11 @@ def pack_tiles(x: Any, rows: Any, tiles: int, places: Any, count: int, depth: in
             if apart == 0:
                 if far:
                     fetch(x, first + places[k] + 2 * LINE, TO_READ)
-                move(4, x, first + places[k], target, to + k * ROWS)
-                move(2, x, first + places[k] + 4, target, to + k * ROWS + 4)
+                if places[k] <= beyond:
+                    move(8, x, first + places[k], target, to + k * ROWS)
+                else:
+                    move(4, x, first + places[k], target, to + k * ROWS)
+                    move(2, x, first + places[k] + 4, target, to + k * ROWS + 4)
             else:
                 for i in range(ROWS):
                     target[to + k * ROWS + i] = x[rows[t * ROWS + i] + places[k]]

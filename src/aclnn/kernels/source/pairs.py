@@ -16,9 +16,7 @@ from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
 from aclnn.kernels.source.elements import narrowed, widened
-from aclnn.kernels.source.helpers import inner
 
-LANES = 16  # of the vectors that such processors have
 PAIR = types.uint32
 NO_PARTNER = -(1 << 62)  # as far from a term as no other one is
 _SMALL, _WORD = ir.IntType(32), ir.IntType(64)
@@ -90,6 +88,19 @@ def _brought(b: Any, source: Any, start: Any, apart: Any, kind: Any, lanes: int)
     return b.or_(b.zext(first, words), upper)
 
 
+@intrinsic
+def bring_second(context: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
+    """An element as the second half of a pair whose first is 0."""
+
+    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
+        source_, start_, target_, to_ = args
+        first = widened(b, _load(b, source_, start_, 0), source.dtype)
+        _put(b, b.and_(b.bitcast(first, _SMALL), _SMALL(0xFFFF0000)), target_, to_)
+        return ctx.get_dummy_value()
+
+    return types.void(source, types.int64, target, types.int64), code
+
+
 @intrinsic(prefer_literal=True)
 def bring_words(context: Any, width: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
     """`width` pairs, a constant, whose terms all lie side by side."""
@@ -103,9 +114,7 @@ def bring_words(context: Any, width: Any, source: Any, start: Any, target: Any, 
 
 
 @intrinsic(prefer_literal=True)
-def put_terms(
-    context: Any, width: Any, source: Any, start: Any, target: Any, row: Any, columns: Any, at: Any
-) -> Any:
+def put_terms(context: Any, width: Any, source: Any, start: Any, target: Any, row: Any, columns: Any, at: Any) -> Any:
     """`width` floats, a constant, from the column `at` of a packed panel's row on. Of a panel of pairs, even rows are
     the first halves of its rows, and have to be there before odd ones, the others, are added."""
 
@@ -142,70 +151,6 @@ def _put_term(b: Any, value: Any, kind: Any, target: Any, row: Any, columns: Any
     is_first = b.icmp_signed("==", b.and_(row, _WORD(1)), _WORD(0))
     there = _load(b, target, place, lanes)
     _put(b, b.select(is_first, b.lshr(bits, _sixteen(lanes)), b.or_(there, bits)), target, place)
-
-
-@intrinsic
-def pair_apart(context: Any, memory: Any, at: Any, by: Any) -> Any:
-    """LANES floats, rounded already, from `at` on become pairs with those that lie `by` further on."""
-
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        memory_, at_, by_ = args
-        first, second = (_words_at(b, memory_, start, LANES) for start in (at_, b.add(at_, by_)))
-        _put(b, _joined(b, first, second), memory_, at_)
-        return ctx.get_dummy_value()
-
-    return types.void(memory, types.int64, types.int64), code
-
-
-@intrinsic
-def pair_neighbours(context: Any, memory: Any, start: Any, to: Any) -> Any:
-    """2·LANES floats, rounded already, from `start` on become LANES pairs of neighbours from `to` on."""
-
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        memory_, start_, to_ = args
-        one, other = (_words_at(b, memory_, at, LANES) for at in (start_, b.add(start_, _WORD(LANES))))
-        which = (ir.Constant(ir.VectorType(_SMALL, LANES), [*range(odd, 2 * LANES, 2)]) for odd in range(2))
-        _put(b, _joined(b, *(b.shuffle_vector(one, other, lanes) for lanes in which)), memory_, to_)
-        return ctx.get_dummy_value()
-
-    return types.void(memory, types.int64, types.int64), code
-
-
-def _joined(b: Any, first: Any, second: Any) -> Any:
-    """The pairs of two vectors of floats' bits."""
-    upper = b.and_(second, ir.Constant(second.type, [0xFFFF0000] * LANES))
-    return b.or_(b.lshr(first, _sixteen(LANES)), upper)
-
-
-@intrinsic
-def pair_one(context: Any, memory: Any, at: Any, by: Any) -> Any:
-    """A float becomes a pair with what lies `by` further on, or without a partner if that is 0."""
-
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        memory_, at_, by_ = args
-        first, second = (b.bitcast(b.load(b.gep(memory_, [place])), _SMALL) for place in (at_, b.add(at_, by_)))
-        upper = b.select(b.icmp_signed("==", by_, _WORD(0)), _SMALL(0), b.and_(second, _SMALL(0xFFFF0000)))
-        _put(b, b.or_(b.lshr(first, _SMALL(16)), upper), memory_, at_)
-        return ctx.get_dummy_value()
-
-    return types.void(memory, types.int64, types.int64), code
-
-
-@inner
-def pair_all_apart(memory: Any, count: int, by: int) -> None:
-    """Floats become pairs with what lies `by` further on; the last ones, with nothing behind them, have no partners."""
-    paired = max(0, count - by) // LANES * LANES
-    for i in range(0, paired, LANES):
-        pair_apart(memory, i, by)
-    for i in range(paired, count):
-        pair_one(memory, i, by if i + by < count else 0)
-
-
-@inner
-def pair_all_neighbours(memory: Any, count: int) -> None:
-    """Floats, a number that fills vectors, become half as many pairs."""
-    for i in range(0, count, 2 * LANES):
-        pair_neighbours(memory, i, i // 2)
 
 
 @intrinsic

@@ -16,10 +16,13 @@ from aclnn.kernels.native.abi import (
     BEFORE,
     BOXES,
     CHANNELS,
+    EVERY_POSITION,
     LAID,
     MOVES,
+    PAIRED,
     PICTURE_CHANNELS,
     PICTURE_STRIDES,
+    POSITIONS,
     REACH,
     ROWS,
     SIZES,
@@ -30,10 +33,17 @@ from aclnn.kernels.native.abi import (
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry, pointer_like
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import LANES, words
-from aclnn.kernels.source.pairs import NO_PARTNER, bring, bring_one, bring_words, terms_in
-from aclnn.kernels.source.vectors import LINE, TO_READ, fetch
-
-HALF = LANES // 2
+from aclnn.kernels.source.pairs import NO_PARTNER, bring_one, terms_in
+from aclnn.kernels.source.rows import (
+    bring_seconds,
+    clear,
+    clear_edges,
+    copy_row,
+    copy_vectors,
+    fetch_row,
+    pair_row,
+    put_zeros,
+)
 
 
 @inner
@@ -93,9 +103,10 @@ def brought(source: int, table: Any, group: int, box: Any, room: Any) -> Any:
 
 def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, group: int) -> None:
     """Copies what a box needs of a group's channels lo … hi − 1, or of as many pairs of these."""
-    first = lo * terms_in(target)
+    together = -(-table[PICTURE_CHANNELS] // table[CHANNELS])
+    first = lo * together
     base = (group * table[PICTURE_CHANNELS] + first) * table[PICTURE_STRIDES + 1]
-    channels = min((hi - lo) * terms_in(target), table[PICTURE_CHANNELS] - first)
+    channels = min((hi - lo) * together, table[PICTURE_CHANNELS] - first)
     for n in range(box[4]):
         for plane in range((box[5] - 1) * table[STRIDE] + table[REACH] + 1):
             z = box[1] * table[STRIDE] - table[BEFORE] + plane
@@ -105,7 +116,23 @@ def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, grou
                 start = base + (box[0] + n) * table[PICTURE_STRIDES]
                 start += z * table[PICTURE_STRIDES + 2] + y * table[PICTURE_STRIDES + 3]
                 to = n * table[LAID] + plane * table[LAID + 2] + row * table[LAID + 3] + lo * table[LAID + 1]
-                stage_rows(source, start, inside, table, box, target, to, channels)
+                if table[PAIRED] == EVERY_POSITION:
+                    stage_every_position(source, start, inside, table, box, target, to, channels)
+                elif table[PAIRED] == POSITIONS:
+                    stage_positions(source, start, table, box, target, to, channels)
+                else:
+                    stage_rows(source, start, inside, table, box, target, to, channels)
+
+
+@inner
+def find_row(positions: int, inside: bool, table: Any, box: Any) -> Any:
+    """Of a row that so many positions of a box meet: its length, the first and the end of what is there of the picture,
+    and the place of the first behind where the picture's row begins."""
+    length = (positions - 1) * table[STRIDE + 2] + table[REACH + 2] + 1
+    shift = table[BEFORE + 2] - box[3] * table[STRIDE + 2]  # where the picture begins in the row
+    first = min(length, max(0, shift))
+    end = max(first, min(length, shift + table[SIZES + 2])) if inside else first
+    return length, first, end, (first - shift) * table[PICTURE_STRIDES + 4]
 
 
 @inner
@@ -113,20 +140,18 @@ def stage_rows(
     source: Any, start: int, inside: bool, table: Any, box: Any, target: Any, to: int, channels: int
 ) -> None:
     """One row of every channel: zeros, what there is, zeros. Channels that lie side by side are copied together."""
-    length = (box[7] - 1) * table[STRIDE + 2] + table[REACH + 2] + 1
-    shift = table[BEFORE + 2] - box[3] * table[STRIDE + 2]  # where the picture begins in the row
-    first = min(length, max(0, shift))
-    end = max(first, min(length, shift + table[SIZES + 2])) if inside else first
+    length, first, end, place_of_first = find_row(box[7], inside, table, box)
     across, down = table[PICTURE_STRIDES + 4], table[PICTURE_STRIDES + 1]
-    start += (first - shift) * across
+    start += place_of_first
     if table[LAID + 1] == 1:
         for i in range(length):
-            place = to + i * table[LAID + 4]
-            if first <= i < end:
-                copy_channels(source, start + (i - first) * across, down, target, place, channels)
+            place, there = to + i * table[LAID + 4], start + (i - first) * across
+            if not first <= i < end:
+                clear(target, place, table[CHANNELS])
+            elif terms_in(target) > 1:
+                pair_row(source, there, down, target, place, channels)
             else:
-                for c in range(-(-channels // terms_in(target))):
-                    target[place + c] = 0
+                copy_row(source, there, down, NO_PARTNER, target, place, channels)
         return
     count, to_next, to_next_row = end - first, table[LAID + 1], table[PICTURE_STRIDES + 3]
     plain = across == 1 and count >= LANES and max(first, length - end) <= LANES
@@ -147,84 +172,52 @@ def stage_rows(
 
 
 @inner
-def fetch_row(source: Any, start: int, count: int) -> None:
-    for i in range(0, count, LINE):
-        fetch(source, start + i, TO_READ)
-    fetch(source, start + count - 1, TO_READ)  # which may lie in a line more
-
-
-@inner
-def copy_channels(source: Any, start: int, step: int, target: Any, to: int, channels: int) -> None:
-    """The channels of a position, which lie `step` apart, side by side; of pairs, the last one may have no partner."""
-    if terms_in(target) == 1:
-        copy_row(source, start, step, NO_PARTNER, target, to, channels)
+def stage_every_position(
+    source: Any, start: int, inside: bool, table: Any, box: Any, target: Any, to: int, channels: int
+) -> None:
+    """The same where each position is paired with the one that its neighbour's terms meet in its place: a pair may
+    begin anywhere. The row is one of whole pairs."""
+    length, first, end, place_of_first = find_row(box[7] + box[7] % 2, inside, table, box)
+    across, down, apart = table[PICTURE_STRIDES + 4], table[PICTURE_STRIDES + 1], table[STRIDE + 2]
+    start, last = start + place_of_first, max(first, end - apart)  # where those begin that have no partner
+    before, partner = max(0, first - apart), apart * across
+    if table[LAID + 1] == 1:
+        for i in range(length):
+            place, there = to + i * table[LAID + 4], start + (i - first) * across
+            if first <= i < end:
+                copy_row(source, there, down, partner if i < last else NO_PARTNER, target, place, channels)
+            else:
+                clear(target, place, channels)
+            if before <= i < min(first, end - apart):
+                bring_seconds(source, there + partner, down, target, place, channels)
         return
-    pairs, copied = channels // 2, 0
-    if step == 1 and pairs >= LANES:
-        for i in range(0, pairs - LANES, LANES):
-            bring_words(LANES, source, start + 2 * i, target, to + i)
-        bring_words(LANES, source, start + 2 * (pairs - LANES), target, to + pairs - LANES)
-        copied = pairs
-    for i in range(copied, pairs):
-        bring_one(source, start + 2 * i * step, step, target, to + i)
-    if channels % 2:
-        bring_one(source, start + 2 * pairs * step, NO_PARTNER, target, to + pairs)
+    for c in range(channels):
+        row, place = to + c * table[LAID + 1], start + c * down
+        if across == 1:
+            fetch_row(source, place + table[PICTURE_STRIDES + 3], end - first)
+        clear_edges(target, row, first, last, length)
+        copy_row(source, place, across, partner, target, row + first, last - first)
+        for i in range(last, end):
+            bring_one(source, place + (i - first) * across, NO_PARTNER, target, row + i)
+        seconds = max(0, min(first, end - apart) - before)
+        bring_seconds(source, place + (before - first + apart) * across, across, target, row + before, seconds)
 
 
 @inner
-def copy_vectors(source: Any, start: int, partner: int, target: Any, to: int, count: int) -> None:
-    """Elements side by side, at least LANES: by whole vectors, of which the last may overlap."""
-    for i in range(0, count - LANES, LANES):
-        bring(LANES, source, start + i, partner, target, to + i)
-    bring(LANES, source, start + count - LANES, partner, target, to + count - LANES)
-
-
-@inner
-def copy_row(source: Any, start: int, step: int, partner: int, target: Any, to: int, count: int) -> None:
-    """Elements that lie `step` apart, side by side: neighbours by vectors, of which the last may overlap. With each
-    comes its `partner`, if there is one and they are pairs."""
-    if step == 1 and count >= LANES:
-        copy_vectors(source, start, partner, target, to, count)
-    elif step == 1 and count >= HALF:
-        bring(HALF, source, start, partner, target, to)
-        bring(HALF, source, start + count - HALF, partner, target, to + count - HALF)
-    elif step == 1 and count >= 4:
-        bring(4, source, start, partner, target, to)
-        bring(4, source, start + count - 4, partner, target, to + count - 4)
-    else:
-        for i in range(count):
-            bring_one(source, start + i * step, partner, target, to + i)
-
-
-@inner
-def clear_edges(target: Any, row: int, first: int, end: int, length: int) -> None:
-    """Zeros before `first` and from `end` on. What is between will be written over, so that a vector at either end does
-    for narrow edges: a loop over a few elements would become a call of memset."""
-    edge = max(first, length - end)
-    if length >= LANES and edge <= LANES:
-        put_zeros(LANES, target, row)
-        put_zeros(LANES, target, row + length - LANES)
-    elif length >= 4 and edge <= 4:
-        put_zeros(4, target, row)
-        put_zeros(4, target, row + length - 4)
-    else:
-        for i in range(first):
-            target[row + i] = 0
-        for i in range(end, length):
-            target[row + i] = 0
-
-
-@intrinsic(prefer_literal=True)
-def put_zeros(context: Any, count: Any, target: Any, at: Any) -> Any:
-    """A vector of so many zeros, a constant."""
-
-    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kind = ir.VectorType(ir.IntType(32), count.literal_value)
-        place = builder.bitcast(builder.gep(args[1], [args[2]]), kind.as_pointer())
-        builder.store(ir.Constant(kind, [0] * count.literal_value), place, align=4)
-        return ctx.get_dummy_value()
-
-    return types.void(count, target, types.int64), code
+def stage_positions(source: Any, start: int, table: Any, box: Any, target: Any, to: int, channels: int) -> None:
+    """One row of every channel of what is met at the positions of a box themselves: those that are neighbours are
+    pairs."""
+    across, down = table[PICTURE_STRIDES + 4], table[PICTURE_STRIDES + 1]
+    start += box[3] * across
+    if table[LAID + 1] == 1:
+        for i in range(0, box[7], 2):
+            partner = across if i + 1 < box[7] else NO_PARTNER
+            copy_row(source, start + i * across, down, partner, target, to + i // 2 * table[LAID + 4], channels)
+        return
+    for c in range(channels):
+        if across == 1:
+            fetch_row(source, start + c * down + table[PICTURE_STRIDES + 3], box[7])
+        pair_row(source, start + c * down, across, target, to + c * table[LAID + 1], box[7])
 
 
 @intrinsic
