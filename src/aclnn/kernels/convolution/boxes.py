@@ -201,7 +201,7 @@ class Laid(NamedTuple):
 
 
 def lay_out(picture: Picture, given: int, over: Pass, box: Sequence[int], copied: bool, together: int = 1) -> Laid:
-    """The table for source.staging, of so many channels, some of them together as one; who copies has yet to say how."""
+    """The table for source.staging, of the given channels, some of them together; who copies has yet to say how."""
     axes, channels = over.axes, -(-given // together)
     channels_last = channels_fill_lines(picture, given)  # else they are turned while they are copied
     laid = _copied_strides(channels, channels_last, over, box) if copied else picture.strides

@@ -60,8 +60,8 @@ class WeightPacking(NamedTuple):
         return found
 
     def _pack_taps(self, places: Array) -> PackedPass:
-        """Launches the packing of terms at some places, in the order in which these lie in memory if the first of a pair
-        comes before the second so; one that is not there is left out."""
+        """Launches the packing of terms at some places: in the order in which these lie in memory, if the first of a
+        pair comes before the second so. One that is not there is left out."""
         backwards = self.each > 1 and self._to_next_channel < 0
         rows = np.arange(places.size) if backwards else np.argsort(places, kind="stable")
         rows = rows[places[rows] > NO_PLACE]

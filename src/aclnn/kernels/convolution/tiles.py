@@ -293,4 +293,5 @@ def _packed_places(positions: int, terms: int) -> tuple[Array, Array]:
 
 def stage_of(dtype: DType, each: int = 1) -> int:
     """What copies boxes of such a picture, so many channels as one. Raises NoNativeCodeError."""
-    return jit.load("staging.stage", jit.POINTER[dtype] + jit.factors(each) + "IIi").address
+    name = "staging_pairs.stage" if each > 1 else "staging.stage"
+    return jit.load(name, jit.POINTER[dtype] + jit.factors(each) + "IIi").address

@@ -68,7 +68,8 @@ class WeightPlan:
         whole = (wide.batch, *over.sizes)
         boxes = boxes_of(whole, over, self._inputs, STAGED_ELEMENTS, LEAST_POSITIONS, MOST_POSITIONS)
         box = self._pairs_of(largest(whole, boxes))
-        met = [*box[:3], box[3] * self._each]
+        paired = self._pairs_met()
+        met = [*box[:3], box[3] * self._each] if paired == EVERY_POSITION else box
         copied, copied_too = must_copy(shape.wide, self.pads), must_copy(shape.narrow, pads=False)
         pictures = (
             lay_out(wide, self._inputs, over, met, copied),
@@ -78,8 +79,8 @@ class WeightPlan:
             laid.table[STAGE] = stage_of(spec.dtype, self._each) if is_copied else 0
         if self._each > 1:
             inner, outer = (laid.table for laid in pictures)
-            inner[PAIRED], outer[PAIRED] = EVERY_POSITION, POSITIONS
-            inner[MOVES + 4] *= 2
+            inner[PAIRED], outer[PAIRED] = paired, POSITIONS
+            inner[MOVES + 4] *= self._each if paired == EVERY_POSITION else 1
         self.launches += self._launches(whole, boxes, pictures)
 
     def _launches(self, whole: Sequence[int], boxes: Sequence[int], pictures: tuple[Laid, Laid]) -> list[Launch]:
@@ -115,6 +116,14 @@ class WeightPlan:
             Launch("convolve_weights.weights", f"iiF{jit.factors(self._each)}IIIIII", lots, operands, tables, lots),
             self._join(sums, terms, numbers, packs, worth(made * parts, PER_THREAD, threads)),
         ]
+
+    def _pairs_met(self) -> int:
+        """Which positions of the wide tensor are pairs: those of a box, if nothing else of their rows is met."""
+        along = self._over.axes[2]
+        alone = (
+            along.reach == 0 and along.stride == 1 and along.before == 0 and not along.pads(self._shape.wide.shape[-1])
+        )
+        return POSITIONS if alone else EVERY_POSITION
 
     def _pairs_of(self, sizes: Sequence[int]) -> list[int]:
         """Sizes whose last is of pairs, if it is."""

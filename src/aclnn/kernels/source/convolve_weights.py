@@ -1,7 +1,7 @@
 """gradWeight of a convolution: result[(c, tap), m] = Σ picture[(c, tap) + p] · outer[p, m], the sum over all positions.
 
-Parts of the sum are made one by one, cut by shape alone, and joined two by two: bits do not depend on the threads. Where
-scratch is of pairs, positions that are neighbours in a row are multiplied together, see source.pairs.
+Parts of the sum are made one by one, cut by shape alone, and joined two by two: bits do not depend on the threads.
+Where scratch is of pairs, positions that are neighbours in a row are multiplied together: see source.pairs.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from numba.extending import intrinsic
 from aclnn.kernels.source.elements import narrowed, widened
 
 PAIR = types.uint32
-NO_PARTNER = -(1 << 62)  # as far from a term as no other one is
 _SMALL, _WORD = ir.IntType(32), ir.IntType(64)
 
 
@@ -45,72 +44,6 @@ def terms_in(context: Any, pointer: Any) -> Any:
     """How many terms of a sum an element has, a constant: two if it is a pair."""
     terms = 2 if pointer.dtype == PAIR else 1
     return types.int64(pointer), lambda ctx, b, sig, args: _WORD(terms)
-
-
-@intrinsic(prefer_literal=True)
-def bring(context: Any, width: Any, source: Any, start: Any, apart: Any, target: Any, to: Any) -> Any:
-    """`width` elements, a constant, that lie side by side: as floats, or as pairs with those that lie so far `apart`,
-    or with NO_PARTNER."""
-
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        lanes = width.literal_value
-        _, source_, start_, apart_, target_, to_ = args
-        _put(b, _brought(b, (source_, source.dtype), start_, apart_, target.dtype, lanes), target_, to_)
-        return ctx.get_dummy_value()
-
-    whole = types.int64
-    return types.void(width, source, whole, whole, target, whole), code
-
-
-@intrinsic
-def bring_one(context: Any, source: Any, start: Any, apart: Any, target: Any, to: Any) -> Any:
-    """The same of one."""
-
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        source_, start_, apart_, target_, to_ = args
-        _put(b, _brought(b, (source_, source.dtype), start_, apart_, target.dtype, 0), target_, to_)
-        return ctx.get_dummy_value()
-
-    whole = types.int64
-    return types.void(source, whole, whole, target, whole), code
-
-
-def _brought(b: Any, source: Any, start: Any, apart: Any, kind: Any, lanes: int) -> Any:
-    memory, dtype = source
-    first = _load(b, memory, start, lanes)
-    if kind != PAIR:
-        return widened(b, first, dtype, lanes)
-    none = b.icmp_signed("==", apart, _WORD(NO_PARTNER))
-    second = _load(b, memory, b.select(none, start, b.add(start, apart)), lanes)
-    words = ir.VectorType(_SMALL, lanes) if lanes else _SMALL
-    nothing = ir.Constant(words, [0] * lanes if lanes else 0)
-    upper = b.select(none, nothing, b.shl(b.zext(second, words), _sixteen(lanes)))
-    return b.or_(b.zext(first, words), upper)
-
-
-@intrinsic
-def bring_second(context: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
-    """An element as the second half of a pair whose first is 0."""
-
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        source_, start_, target_, to_ = args
-        first = widened(b, _load(b, source_, start_, 0), source.dtype)
-        _put(b, b.and_(b.bitcast(first, _SMALL), _SMALL(0xFFFF0000)), target_, to_)
-        return ctx.get_dummy_value()
-
-    return types.void(source, types.int64, target, types.int64), code
-
-
-@intrinsic(prefer_literal=True)
-def bring_words(context: Any, width: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
-    """`width` pairs, a constant, whose terms all lie side by side."""
-
-    def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
-        _, source_, start_, target_, to_ = args
-        _put(b, _words_at(b, source_, start_, width.literal_value), target_, to_)
-        return ctx.get_dummy_value()
-
-    return types.void(width, source, types.int64, target, types.int64), code
 
 
 @intrinsic(prefer_literal=True)
@@ -159,11 +92,6 @@ def as_floats(context: Any, pointer: Any) -> Any:
     return types.CPointer(types.float32)(pointer), lambda ctx, b, sig, args: b.bitcast(
         args[0], ir.FloatType().as_pointer()
     )
-
-
-def _words_at(b: Any, memory: Any, start: Any, lanes: int) -> Any:
-    place = b.bitcast(b.gep(memory, [start]), ir.VectorType(_SMALL, lanes).as_pointer())
-    return b.load(place, align=2)
 
 
 def _load(b: Any, memory: Any, start: Any, lanes: int) -> Any:

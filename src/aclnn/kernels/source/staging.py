@@ -1,7 +1,7 @@
 """Boxes of a picture, read as float32 with zeros as padding: where they lie, or from a copy.
 
-A box is (batch, z, y, x): its first position and its size. A copy has, for every channel, all that its outputs meet. It
-is of floats, or of pairs of channels in bfloat16: see source.pairs.
+A box is (batch, z, y, x): its first position and its size. A copy has, for every channel, all that its outputs meet;
+one of pairs is made by source.staging_pairs.
 """
 
 from __future__ import annotations
@@ -16,13 +16,9 @@ from aclnn.kernels.native.abi import (
     BEFORE,
     BOXES,
     CHANNELS,
-    EVERY_POSITION,
     LAID,
     MOVES,
-    PAIRED,
-    PICTURE_CHANNELS,
     PICTURE_STRIDES,
-    POSITIONS,
     REACH,
     ROWS,
     SIZES,
@@ -31,19 +27,12 @@ from aclnn.kernels.native.abi import (
     WHOLE,
 )
 from aclnn.kernels.source.calls import address_of, begin_block, call_entry, pointer_like
+from aclnn.kernels.source.elements import read
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import LANES, words
-from aclnn.kernels.source.pairs import NO_PARTNER, bring_one, terms_in
-from aclnn.kernels.source.rows import (
-    bring_seconds,
-    clear,
-    clear_edges,
-    copy_row,
-    copy_vectors,
-    fetch_row,
-    pair_row,
-    put_zeros,
-)
+from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
+
+HALF = LANES // 2
 
 
 @inner
@@ -90,7 +79,7 @@ def start_of(box: Any, group: int, channels: int, strides: Any, first: int) -> i
 
 @inner
 def brought(source: int, table: Any, group: int, box: Any, room: Any) -> Any:
-    """Where a group's channels of a box begin: in `room`, where they are copied, or in a picture of float32 itself."""
+    """Where a group's channels of a box begin: in `room`, where they are copied, or in a picture of float32."""
     if table[STAGE] == 0:
         return pointer_like(room, source + 4 * start_of(box, group, table[CHANNELS], table, MOVES))
     block = words(9)
@@ -102,26 +91,38 @@ def brought(source: int, table: Any, group: int, box: Any, room: Any) -> Any:
 
 
 def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, group: int) -> None:
-    """Copies what a box needs of a group's channels lo … hi − 1, or of as many pairs of these."""
-    together = -(-table[PICTURE_CHANNELS] // table[CHANNELS])
-    first = lo * together
-    base = (group * table[PICTURE_CHANNELS] + first) * table[PICTURE_STRIDES + 1]
-    channels = min((hi - lo) * together, table[PICTURE_CHANNELS] - first)
-    for n in range(box[4]):
-        for plane in range((box[5] - 1) * table[STRIDE] + table[REACH] + 1):
-            z = box[1] * table[STRIDE] - table[BEFORE] + plane
-            for row in range((box[6] - 1) * table[STRIDE + 1] + table[REACH + 1] + 1):
-                y = box[2] * table[STRIDE + 1] - table[BEFORE + 1] + row
-                inside = 0 <= z < table[SIZES] and 0 <= y < table[SIZES + 1]
-                start = base + (box[0] + n) * table[PICTURE_STRIDES]
-                start += z * table[PICTURE_STRIDES + 2] + y * table[PICTURE_STRIDES + 3]
-                to = n * table[LAID] + plane * table[LAID + 2] + row * table[LAID + 3] + lo * table[LAID + 1]
-                if table[PAIRED] == EVERY_POSITION:
-                    stage_every_position(source, start, inside, table, box, target, to, channels)
-                elif table[PAIRED] == POSITIONS:
-                    stage_positions(source, start, table, box, target, to, channels)
-                else:
-                    stage_rows(source, start, inside, table, box, target, to, channels)
+    """Copies what a box needs of a group's channels lo … hi − 1."""
+    base = (group * table[CHANNELS] + lo) * table[PICTURE_STRIDES + 1]
+    for line in range(lines_of(box, table)):
+        start, to, inside = find_line(line, box, table)
+        stage_rows(source, base + start, inside, table, box, target, to + lo * table[LAID + 1], hi - lo)
+
+
+@inner
+def met(box: Any, axis: int, table: Any) -> int:
+    """How many positions of the picture those of a box meet along an axis, with all that lies between."""
+    positions: int = (box[5 + axis] - 1) * table[STRIDE + axis] + table[REACH + axis] + 1
+    return positions
+
+
+@inner
+def lines_of(box: Any, table: Any) -> int:
+    """How many rows of a channel a box needs."""
+    planes, rows = met(box, 0, table), met(box, 1, table)
+    lines: int = box[4] * planes * rows
+    return lines
+
+
+@inner
+def find_line(line: int, box: Any, table: Any) -> Any:
+    """Where one of these rows begins in the picture and in a copy, and whether there is such a row."""
+    planes, rows = met(box, 0, table), met(box, 1, table)
+    n, plane, row = line // rows // planes, line // rows % planes, line % rows
+    z = box[1] * table[STRIDE] - table[BEFORE] + plane
+    y = box[2] * table[STRIDE + 1] - table[BEFORE + 1] + row
+    start = (box[0] + n) * table[PICTURE_STRIDES] + z * table[PICTURE_STRIDES + 2] + y * table[PICTURE_STRIDES + 3]
+    to = n * table[LAID] + plane * table[LAID + 2] + row * table[LAID + 3]
+    return start, to, 0 <= z < table[SIZES] and 0 <= y < table[SIZES + 1]
 
 
 @inner
@@ -145,79 +146,88 @@ def stage_rows(
     start += place_of_first
     if table[LAID + 1] == 1:
         for i in range(length):
-            place, there = to + i * table[LAID + 4], start + (i - first) * across
-            if not first <= i < end:
-                clear(target, place, table[CHANNELS])
-            elif terms_in(target) > 1:
-                pair_row(source, there, down, target, place, channels)
+            place = to + i * table[LAID + 4]
+            if first <= i < end:
+                copy_row(source, start + (i - first) * across, down, target, place, channels)
             else:
-                copy_row(source, there, down, NO_PARTNER, target, place, channels)
+                for c in range(channels):
+                    target[place + c] = 0
         return
     count, to_next, to_next_row = end - first, table[LAID + 1], table[PICTURE_STRIDES + 3]
     plain = across == 1 and count >= LANES and max(first, length - end) <= LANES
-    for c in range(0, channels, terms_in(target)):
-        row, place = to + c // terms_in(target) * to_next, start + c * down
-        partner = down if c + 1 < channels else NO_PARTNER
+    for c in range(channels):
+        row, place = to + c * to_next, start + c * down
         if across == 1:
             fetch_row(source, place + to_next_row, count)
-            if terms_in(target) > 1:
-                fetch_row(source, place + down + to_next_row, count)
         if plain:  # without a question for each of them
             put_zeros(LANES, target, row)
             put_zeros(LANES, target, row + length - LANES)
-            copy_vectors(source, place, partner, target, row + first, count)
+            copy_vectors(source, place, target, row + first, count)
         else:
             clear_edges(target, row, first, end, length)
-            copy_row(source, place, across, partner, target, row + first, count)
+            copy_row(source, place, across, target, row + first, count)
 
 
 @inner
-def stage_every_position(
-    source: Any, start: int, inside: bool, table: Any, box: Any, target: Any, to: int, channels: int
-) -> None:
-    """The same where each position is paired with the one that its neighbour's terms meet in its place: a pair may
-    begin anywhere. The row is one of whole pairs."""
-    length, first, end, place_of_first = find_row(box[7] + box[7] % 2, inside, table, box)
-    across, down, apart = table[PICTURE_STRIDES + 4], table[PICTURE_STRIDES + 1], table[STRIDE + 2]
-    start, last = start + place_of_first, max(first, end - apart)  # where those begin that have no partner
-    before, partner = max(0, first - apart), apart * across
-    if table[LAID + 1] == 1:
-        for i in range(length):
-            place, there = to + i * table[LAID + 4], start + (i - first) * across
-            if first <= i < end:
-                copy_row(source, there, down, partner if i < last else NO_PARTNER, target, place, channels)
-            else:
-                clear(target, place, channels)
-            if before <= i < min(first, end - apart):
-                bring_seconds(source, there + partner, down, target, place, channels)
-        return
-    for c in range(channels):
-        row, place = to + c * table[LAID + 1], start + c * down
-        if across == 1:
-            fetch_row(source, place + table[PICTURE_STRIDES + 3], end - first)
-        clear_edges(target, row, first, last, length)
-        copy_row(source, place, across, partner, target, row + first, last - first)
-        for i in range(last, end):
-            bring_one(source, place + (i - first) * across, NO_PARTNER, target, row + i)
-        seconds = max(0, min(first, end - apart) - before)
-        bring_seconds(source, place + (before - first + apart) * across, across, target, row + before, seconds)
+def fetch_row(source: Any, start: int, count: int) -> None:
+    for i in range(0, count, LINE):
+        fetch(source, start + i, TO_READ)
+    fetch(source, start + count - 1, TO_READ)  # which may lie in a line more
 
 
 @inner
-def stage_positions(source: Any, start: int, table: Any, box: Any, target: Any, to: int, channels: int) -> None:
-    """One row of every channel of what is met at the positions of a box themselves: those that are neighbours are
-    pairs."""
-    across, down = table[PICTURE_STRIDES + 4], table[PICTURE_STRIDES + 1]
-    start += box[3] * across
-    if table[LAID + 1] == 1:
-        for i in range(0, box[7], 2):
-            partner = across if i + 1 < box[7] else NO_PARTNER
-            copy_row(source, start + i * across, down, partner, target, to + i // 2 * table[LAID + 4], channels)
-        return
-    for c in range(channels):
-        if across == 1:
-            fetch_row(source, start + c * down + table[PICTURE_STRIDES + 3], box[7])
-        pair_row(source, start + c * down, across, target, to + c * table[LAID + 1], box[7])
+def copy_vectors(source: Any, start: int, target: Any, to: int, count: int) -> None:
+    """Elements side by side, at least LANES: by whole vectors, of which the last may overlap."""
+    for i in range(0, count - LANES, LANES):
+        move(LANES, source, start + i, target, to + i)
+    move(LANES, source, start + count - LANES, target, to + count - LANES)
+
+
+@inner
+def copy_row(source: Any, start: int, step: int, target: Any, to: int, count: int) -> None:
+    """Elements that lie `step` apart, side by side: neighbours by vectors, of which the last may overlap."""
+    if step == 1 and count >= LANES:
+        copy_vectors(source, start, target, to, count)
+    elif step == 1 and count >= HALF:
+        move(HALF, source, start, target, to)
+        move(HALF, source, start + count - HALF, target, to + count - HALF)
+    elif step == 1 and count >= 4:
+        move(4, source, start, target, to)
+        move(4, source, start + count - 4, target, to + count - 4)
+    else:
+        for i in range(count):
+            target[to + i] = read(source, start + i * step)
+
+
+@inner
+def clear_edges(target: Any, row: int, first: int, end: int, length: int) -> None:
+    """Zeros before `first` and from `end` on. What is between will be written over, so that a vector at either end does
+    for narrow edges: a loop over a few elements would become a call of memset."""
+    edge = max(first, length - end)
+    if length >= LANES and edge <= LANES:
+        put_zeros(LANES, target, row)
+        put_zeros(LANES, target, row + length - LANES)
+    elif length >= 4 and edge <= 4:
+        put_zeros(4, target, row)
+        put_zeros(4, target, row + length - 4)
+    else:
+        for i in range(first):
+            target[row + i] = 0
+        for i in range(end, length):
+            target[row + i] = 0
+
+
+@intrinsic(prefer_literal=True)
+def put_zeros(context: Any, count: Any, target: Any, at: Any) -> Any:
+    """A vector of so many zeros, a constant."""
+
+    def code(ctx: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = ir.VectorType(ir.FloatType(), count.literal_value)
+        place = builder.bitcast(builder.gep(args[1], [args[2]]), kind.as_pointer())
+        builder.store(ir.Constant(kind, [0.0] * count.literal_value), place, align=4)
+        return ctx.get_dummy_value()
+
+    return types.void(count, target, types.int64), code
 
 
 @intrinsic
