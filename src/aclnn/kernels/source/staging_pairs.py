@@ -19,6 +19,8 @@ from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.pair_vectors import LANES, pair_lanes, pair_neighbours, pair_one
 from aclnn.kernels.source.staging import fetch_row, find_line, find_row, lines_of
 
+AHEAD = 2048  # elements by which channels that lie side by side are fetched
+
 
 def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, group: int) -> None:
     """Copies what a box needs of what is lo … hi − 1 of a group's channels, or of pairs of these."""
@@ -47,6 +49,7 @@ def pair_channels(
     if table[LAID + 1] == 1:
         for i in range(length):
             count, place = channels if first <= i < end else 0, to + i * table[LAID + 4]
+            fetch_ahead(source, start + (i - first) * across, across, down, 1, channels)
             pair_row(source, start + (i - first) * across, down, count, target, place, table[CHANNELS])
         return
     for c in range(0, channels, 2):
@@ -72,6 +75,7 @@ def pair_every_position(
         for i in range(length):
             of_all = in_line(i, there[0], channels), in_line(i, there[1], channels)
             place = to + i * table[LAID + 4]
+            fetch_ahead(source, start + i * across, across, down, 1, channels)
             pair_two(source, start + i * across, down, apart * across, of_all, target, place, channels)
         return
     for c in range(channels):
@@ -98,12 +102,23 @@ def pair_positions(
         for i in range(0, box[7], 2):
             of_all = (0, channels if i < count else 0), (0, channels if i + 1 < count else 0)
             place = to + i // 2 * table[LAID + 4]
+            fetch_ahead(source, start + i * across, across, down, 2, channels)
             pair_two(source, start + i * across, down, across, of_all, target, place, channels)
         return
     for c in range(channels):
         pair_row(source, start + c * down, across, count, target, to + c * table[LAID + 1], -(-box[7] // 2))
         if across == 1:
             fetch_row(source, start + c * down + table[PICTURE_STRIDES + 3], box[7])
+
+
+@inner
+def fetch_ahead(source: Any, start: int, across: int, down: int, positions: int, channels: int) -> None:
+    """Asks for the channels of so many positions, if they lie side by side, that come some way behind one (0.96 of the
+    time of gradients of weights over time)."""
+    if down == 1:
+        ahead = max(1, AHEAD // (positions * channels)) * positions
+        for i in range(ahead, ahead + positions):
+            fetch_row(source, start + i * across, channels)
 
 
 @inner
