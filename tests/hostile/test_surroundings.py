@@ -116,7 +116,7 @@ def test_onednn_that_fails_half_way_is_a_code_and_the_next_call_is_right(
     after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bfloat16_rule, "is_ahead", lambda call: "not asked")
-    monkeypatch.setattr(onednn.library(), "has_bfloat16", True)
+    monkeypatch.setattr(onednn.library(), "has_amx", True)
     aclnn.cache_clear()
     rng = np.random.default_rng(0)
     sizes = ((2, 16, 32, 32), (2, 16, 32, 32), (16, 16, 3, 3))

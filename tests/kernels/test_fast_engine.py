@@ -98,7 +98,7 @@ def test_the_set_of_compiled_signatures_is_closed() -> None:
     assert_sound(lstm_backward_case(5, 3, 30, 20, 3, has_bias=False), "fast")
     assert set(jit._LOADED) == before
     letters = {key.rpartition("-")[2] for key in before}
-    assert all(set(types) <= set("ifIFHB") for types in letters)
+    assert all(set(types) <= set("ifIFHBP") for types in letters)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64" or not shutil.which("objdump"), reason="reads x86-64 code")

@@ -112,12 +112,19 @@ def test_compiled_code_and_onednn_keep_within_the_limit(tmp_path: Path) -> None:
 )
 def test_tiles_are_as_wide_as_the_vectors(features: str, lanes: int, across: int) -> None:
     assert isa.vectors(features)[:2] == (lanes, across)
+    assert not isa.vectors(features).pairs
+
+
+@on_x86
+def test_pairs_are_multiplied_where_there_is_an_instruction() -> None:
+    assert isa.vectors("+avx512f,+avx512bf16") == (16, 4, True, True)
+    assert not isa.vectors("+avx2,+fma,+avx512bf16").pairs
 
 
 @pytest.mark.parametrize("machine", ["aarch64", "arm64", "ARM64"])  # as Linux, macOS and Windows say
 def test_tiles_on_arm(monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    assert isa.vectors("+fp-armv8,+neon") == (4, 4, True)
+    assert isa.vectors("+fp-armv8,+neon") == (4, 4, True, False)
 
 
 LOST = """

@@ -47,7 +47,10 @@ def test_weights_are_packed(
     places = np.arange(terms)
     rows = (places % taps * channels + places // taps) if by_taps else places
     to_next_output, to_next_term = (s // 4 for s in weight.strides)
-    given, strides = np.concatenate([places * to_next_term, rows]), np.array([outputs * terms, to_next_output, 1, 0, terms])
+    given, strides = (
+        np.concatenate([places * to_next_term, rows]),
+        np.array([outputs * terms, to_next_output, 1, 0, terms]),
+    )
     memory = np.full(packed_columns(outputs) * terms + 16, np.nan, "f4")
     packed = memory[-memory.ctypes.data // 4 % 16 :][: packed_columns(outputs) * terms]
     for output, bad in itertools.product((0, outputs - 1), (np.float32(1), np.inf, np.nan)):

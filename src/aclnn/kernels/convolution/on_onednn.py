@@ -1,4 +1,4 @@
-"""Convolutions of bfloat16 on oneDNN, where the processor has instructions for them: AVX512-BF16 or AMX.
+"""Convolutions of bfloat16 on oneDNN, where the processor has AMX, which tiles of ours do not use.
 
 Everywhere else, and for every other dtype, kernels of our own are ahead of PyTorch; see docs/en/decisions.md.
 
@@ -61,11 +61,11 @@ def refused(call: Call) -> str | None:
         library = onednn.library()
     except onednn.OneDnnError as reason:
         return str(reason)
-    if not library.has_bfloat16:
-        return "the processor has no instructions for bfloat16"
+    if not library.has_amx:
+        return "the processor has no AMX, without which oneDNN is slower"
     if "outputMask" in call.values and call["outputMask"][1] and _has_idle_taps(call):
         return "it writes no gradient of some taps that meet nothing but padding"
-    if library.has_amx and _passes_planes_over(call):
+    if _passes_planes_over(call):
         return "it writes nothing to planes that no tap meets"
     return None
 

@@ -29,7 +29,7 @@ _DTYPES = {FLOAT16: 1, BFLOAT16: 2, FLOAT32: 3}
 _STATUSES = ("success", "out of memory", "invalid arguments", "unimplemented", "last implementation reached")
 _RUNTIMES = {0: "none", 1: "sequential", 2: "OpenMP", 4: "TBB", 8: "a thread pool", 512: "SYCL"}
 IN_ORDER, _CPU, _ANY_TAG, _USER_SCRATCH, _STRICT = 1, 1, 1, 1, 0
-_FORWARD_TRAINING, _DIRECT, _IMPLEMENTATION, _AVX512, _AVX512_BF16, _AMX = 64, 1, 8, 0x20, 0x80, 0xE00
+_FORWARD_TRAINING, _DIRECT, _IMPLEMENTATION, _AVX512, _AMX = 64, 1, 8, 0x20, 0xE00
 
 
 # Implementations of 3.2 with AMX, alone or as parts of others. Sums are wrong where strides are longer than kernels
@@ -95,7 +95,6 @@ class Library:
         self.limits = threads.Limits.of(self.functions)
         processor = self.functions.dnnl_get_effective_cpu_isa()  # asked now: a forked child must not call oneDNN
         self.has_avx512 = bool(processor & _AVX512)
-        self.has_bfloat16 = bool(processor & _AVX512_BF16)  # in instructions; oneDNN emulates it, slower than float32
         self.has_amx = processor & _AMX == _AMX
         self.engine = self.made("engine_create", _CPU, 0)
         self.attributes = self._attributes()
