@@ -1,5 +1,4 @@
-"""Pairs of bfloat16: how pictures and weights become these, and what is made of them. A pair is a word, the first of its
-halves the lower one."""
+"""Pairs of bfloat16: how pictures and weights become these, and what is made of them. The lower half of a word is first."""
 
 from __future__ import annotations
 
@@ -17,10 +16,11 @@ from aclnn.base.device import CPU
 from aclnn.base.dtype import BFLOAT16
 from aclnn.base.taps import Window
 from aclnn.base.tensor import TensorSpec, dense
-from aclnn.contract.cases import fill
+from aclnn.contract.cases import fill, views
+from aclnn.golden.judge.sound import judge
 from aclnn.kernels.convolution import direct, tiles
 from aclnn.kernels.convolution.boxes import Picture, as_five, lay_out
-from aclnn.kernels.convolution.shape import Shape
+from aclnn.kernels.convolution.shape import LEAST, LEAST_OF_SMALL, Shape
 from aclnn.kernels.matmul.tiles import columns, even_chain, least_block, packed_columns
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import EVERY_POSITION, MOVES, PAIRED, POSITIONS
@@ -55,9 +55,9 @@ def staged(
     steps = tuple(s // 2 for s in picture.strides)
     laid = (0, 1, 0, 0, count + 3) if last else (0, length + 5, 0, 0, 1)
     table = [0, count, 1, 1, size, 0, steps[0], 0, 0, steps[1], 1, 1, stride, 0, 0, before, 0, 0, reach, *laid]
-    table += [*[0] * 5, channels, paired]
+    table += [*[0] * 5, channels, paired, 1]
     room = np.full((count + 3) * (length + 5), 0xDEADBEEF, "u4")
-    numbers = [np.array(given, np.int64) for given in (table, [0, 0, 0, box[0], 1, 1, 1, box[1]])]
+    numbers = [np.array(given, np.int64) for given in (table, [0, 0, 0, box[0], 1, 1, 1, box[1], *[-1] * 8])]
     arguments = [picture.ctypes.data, room.ctypes.data, *(given.ctypes.data for given in numbers), 0]
     Work(jit.load("staging_pairs.stage", "BPIIi"), count, count, arguments, 1).run()
     strides = (4 * laid[1], 4 * laid[4])
@@ -68,8 +68,8 @@ def staged(
         return made, words(rows[:, ::2], rows[:, 1::2])
     begin = box[0] * stride
     rows = padded(picture, before, begin + length + stride)[:, begin:]
-    if paired == EVERY_POSITION:
-        return made, words(rows[:, :length], rows[:, stride : stride + length])
+    if paired == EVERY_POSITION:  # the last ones are met by the second of two positions alone
+        return made[:, : length - stride], words(rows[:, : length - stride], rows[:, stride:length])
     even = np.concatenate([rows[:, :length], np.zeros((channels % 2, length), "u2")])
     return made, words(even[::2], even[1::2])
 
@@ -129,7 +129,7 @@ def test_weights_become_pairs(outputs: int, channels: int, taps: int, side_by_si
         places, rows = c * to_channel + t * to_tap, 2 * (c // 2 * taps + t) + c % 2
         order = np.argsort(places, kind="stable")
         given = np.concatenate([places[order], rows[order]])
-        strides = np.array([0, to_next, 1, 0, places.size])
+        strides = np.array([0, to_next, 1, 0, places.size, LEAST])
         packed, found = np.full(packed_columns(outputs) * terms, 0xDEADBEEF, "u4"), np.zeros(1, np.int64)
         arguments = [weight.ctypes.data, packed.ctypes.data, found.ctypes.data, outputs, terms]
         arguments += [given.ctypes.data, strides.ctypes.data, columns()]
@@ -150,7 +150,8 @@ def test_boxes_of_pairs_have_half_of_the_channels() -> None:
     one, two = (lay_out(picture, 7, over, (1, 1, 7, 7), True, together) for together in (1, 2))
     assert two.room * 7 == one.room * 4
     assert two.rows.shape == (4, 9)
-    assert two.table[PAIRED] == 0 and two.table[MOVES:] != one.table[MOVES:]
+    assert two.table[PAIRED] == 0
+    assert two.table[MOVES:] != one.table[MOVES:]
 
 
 PLAIN = Window((1, 1), (1, 1), (0, 0), (0, 0))
@@ -233,7 +234,36 @@ def test_weights_in_any_order(weight: tuple[int, int]) -> None:
 
 def test_where_pairs_are_multiplied() -> None:
     spec: dict[str, TensorSpec] = {name: dense(BFLOAT16, (2, 2, 1, 1)) for name in ("wide", "narrow", "weight")}
-    shape = Shape(**spec, window=PLAIN, groups=1)
-    assert shape.pairs(shape.wide, shape.weight) == jit.vectors().pairs
+    shape = Shape(**spec, window=PLAIN, groups=1, in_pairs=True)
+    assert shape.pairs(shape.wide, shape.weight)
+    assert not shape._replace(in_pairs=False).pairs(shape.wide, shape.weight)
     assert not shape.pairs(shape.wide, shape.weight._replace(dtype=aclnn.base.dtype.FLOAT16))
     assert tiles.stage_of(BFLOAT16) != 0
+
+
+@needs_pairs
+@pytest.mark.parametrize("exponents", [(-70, -42), (-71, -42), (-70, -43), (-133, 0), (0, -133), (-60, -64)], ids=str)
+@pytest.mark.parametrize("taps", [1, 3])
+def test_what_is_too_small_for_pairs_is_multiplied_as_floats(
+    exponents: tuple[int, int], taps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Terms cancel, and each product or sum may be subnormal, which instructions for pairs take for 0."""
+    monkeypatch.setattr(direct, "matmuls_are_ahead", lambda *given: True)
+    aclnn.cache_clear()
+    attributes = {"in_channels": 8, "out_channels": 6, "size": 9, "kernel": taps, "padding": taps // 2}
+    for make in (convolution_case, convolution_backward_case):
+        case = make(**attributes, dtype=BFLOAT16, device=CPU)
+        filled, rng = fill(case), np.random.default_rng(7)
+        for name, exponent in {"gradOutput": exponents[0], "input": exponents[1], "weight": exponents[1]}.items():
+            if name in filled and filled[name] is not None:
+                view = filled[name].view
+                values = rng.integers(128, 256, view.shape) * rng.choice([-1.0, 1.0], view.shape)
+                view[...] = np.ldexp(values, exponent - 7)
+        call(case, filled, engine="fast")
+        for output in judge(case.op, case.call, views(filled, case.op)):
+            assert output.sound, f"{output.name} is {output.worst:.3g} times the allowed error off"
+
+
+def test_products_of_the_least_factors_are_whole_multiples_of_what_is_not_subnormal() -> None:
+    behind_the_point, bias = 7, 127
+    assert LEAST_OF_SMALL + LEAST - 2 * bias - 2 * behind_the_point == -126

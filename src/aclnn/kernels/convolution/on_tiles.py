@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
-from aclnn.base.dtype import FLOAT32
+from aclnn.base.dtype import BFLOAT16, FLOAT32
 from aclnn.base.rounding import KEEP
 from aclnn.base.tensor import TensorSpec, dense
 from aclnn.contract.call import Call
+from aclnn.kernels.convolution import bfloat16_rule
 from aclnn.kernels.convolution.call import AskedConvolution, rounding_of, sides, window_of
 from aclnn.kernels.convolution.shape import Shape
 from aclnn.kernels.convolution.tiles import DataPlan
 from aclnn.kernels.convolution.tiles_weight import WeightPlan
-from aclnn.kernels.native import launch_sequence
+from aclnn.kernels.native import jit, launch_sequence
 from aclnn.kernels.native.launch_sequence import Aim, Step
-from aclnn.kernels.registry import Prepared
+from aclnn.kernels.registry import Prepared, Run
 from aclnn.kernels.shared import sums
 from aclnn.kernels.shared.launch import Launch, Numbers, Room
 from aclnn.kernels.shared.ports import input_port
@@ -50,23 +51,32 @@ def too_far(call: Call) -> str | None:
 
 def prepared(asked: AskedConvolution, threads: int) -> Prepared:
     """The result, or the gradients that are wanted. Raises NoNativeCodeError."""
-    plan = TilesPlan(asked.call, threads)
+    in_pairs = jit.vectors().pairs and bfloat16_rule.dtype_of(asked.call) is BFLOAT16
+    of_floats = _planned(asked, threads, False, asked.exact, 0)
+    return _planned(asked, threads, True, of_floats.instantiate, of_floats.workspace_size) if in_pairs else of_floats
+
+
+def _planned(
+    asked: AskedConvolution, threads: int, in_pairs: bool, otherwise: Callable[[], Run], size: int
+) -> Prepared:
+    plan = TilesPlan(asked.call, threads, in_pairs)
     if asked.is_gradient:
         plan.add_gradients()
     else:
         plan.add_result()
-    return launch_sequence.prepared(plan.steps(), asked.names, plan.arena.size, asked.exact)
+    return launch_sequence.prepared(plan.steps(), asked.names, max(plan.arena.size, size), otherwise)
 
 
 class TilesPlan:
     """The launches of a convolution, and how its tensors get in.
 
     Padding is multiplied as zeros, and 0·NaN is NaN: where a pass pads, the weight must be finite, and so must the sums
-    of gradWeight, else another kernel serves the run.
+    of gradWeight, else another kernel serves the run. Where bfloat16 is multiplied in pairs, that is one of floats,
+    which also has what is too small for these.
     """
 
-    def __init__(self, call: Call, threads: int):
-        self._call, self._threads, self._rounding = call, threads, rounding_of(call)
+    def __init__(self, call: Call, threads: int, in_pairs: bool):
+        self._call, self._threads, self._rounding, self._in_pairs = call, threads, rounding_of(call), in_pairs
         self._window, (self._wide, self._narrow) = window_of(call), sides(call)
         self.arena, self._numbers = Arena(), Numbers()
         self._room = Room(self.arena, self._numbers, threads)
@@ -144,4 +154,4 @@ class TilesPlan:
         self._launches += plan.launches
 
     def _shape(self, met: Mapping[str, TensorSpec], weight: TensorSpec) -> Shape:
-        return Shape(met[self._wide], met[self._narrow], weight, self._window, self._call["groups"])
+        return Shape(met[self._wide], met[self._narrow], weight, self._window, self._call["groups"], self._in_pairs)

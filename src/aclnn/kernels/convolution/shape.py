@@ -12,8 +12,11 @@ from aclnn.base.geometry import Array
 from aclnn.base.taps import Window
 from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.convolution.boxes import Pass, Taps, passes
-from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import NO_TAP
+
+# The least exponents, as bfloat16 has them, of factors that are multiplied in pairs: 2^-70 where numbers are small,
+# 2^-42 of the others. Products are then multiples of 2^-126.
+LEAST_OF_SMALL, LEAST = 57, 85
 
 
 class Shape(NamedTuple):
@@ -24,13 +27,14 @@ class Shape(NamedTuple):
     weight: TensorSpec
     window: Window
     groups: int
+    in_pairs: bool = False  # whether products of bfloat16 are made in pairs: see source/pairs.py
 
     def source_and_result(self, onto_wide: bool) -> tuple[TensorSpec, TensorSpec]:
         return (self.narrow, self.wide) if onto_wide else (self.wide, self.narrow)
 
     def pairs(self, one: TensorSpec, other: TensorSpec) -> bool:
-        """Whether products of two of the tensors are made in pairs: see source/pairs.py."""
-        return jit.vectors().pairs and one.dtype is other.dtype is BFLOAT16
+        """Whether products of two of the tensors are made in pairs."""
+        return self.in_pairs and one.dtype is other.dtype is BFLOAT16
 
     def passes(self, onto_wide: bool, blocks: Sequence[int] | None = None) -> list[Pass]:
         """The passes to one side, whose positions are joined to blocks of this size along the axes."""

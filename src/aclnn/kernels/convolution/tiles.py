@@ -31,9 +31,9 @@ from aclnn.kernels.convolution.boxes import (
 )
 from aclnn.kernels.convolution.packing import PackedPass, WeightPacking
 from aclnn.kernels.convolution.padding import Order, Read, in_order, order_of
-from aclnn.kernels.convolution.shape import Shape
+from aclnn.kernels.convolution.shape import LEAST_OF_SMALL, Shape
 from aclnn.kernels.matmul.tiles import columns, panels_of, put_of
-from aclnn.kernels.native import jit
+from aclnn.kernels.native import abi, jit
 from aclnn.kernels.native.abi import DATA_TABLE, FAR_WEIGHTS, MOVES, NEAR, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
@@ -143,7 +143,7 @@ class DataPlan:
         overs = cheapest_passes(shape, onto_wide, self._outputs)
         orders = list(map(self._order, overs))
         self._threads = max(map(self._threads_for, overs))
-        found = FOUND if any(map(self._pads, overs)) else None
+        found = FOUND if self._each > 1 or any(map(self._pads, overs)) else None
         packing = WeightPacking(shape, onto_wide, self._each, names[1], found, self._threads, room, self.packing)
         for of_a_pass in zip(overs, orders, packing.of_passes(overs, orders), strict=True):
             self._add_pass(*of_a_pass)
@@ -178,6 +178,7 @@ class DataPlan:
         boxes = divided_between(threads, boxes, whole, self._shape.groups)
         laid = lay_out(picture, self._given, over, largest(whole, boxes), copied, self._each)
         laid.table[STAGE] = stage_of(self._source.dtype, self._each) if copied else 0
+        laid.table[abi.LEAST] = LEAST_OF_SMALL if self._each > 1 else 0
         self._launch(over, order, boxes, laid, out_strides, packed, start)
 
     def _launch(

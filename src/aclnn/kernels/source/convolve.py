@@ -13,6 +13,7 @@ from aclnn.kernels.native.abi import (
     ADDS_BIAS,
     BLOCKS,
     BLOCKS_TOGETHER,
+    BOX,
     BOXES,
     CHAIN_LENGTH,
     COLUMN_PLACES,
@@ -20,6 +21,7 @@ from aclnn.kernels.native.abi import (
     FETCHES_RESULT,
     FETCHES_WEIGHTS,
     FIRST_TERM,
+    IS_SMALL,
     KINDS_OF,
     MOST_KINDS,
     MOVES,
@@ -78,7 +80,8 @@ def data(
     """Items are lots: each takes shares of the boxes of all groups, and of the panels of their results. found[0] = 1 if
     an element is not finite and that is asked."""
     use_widest_vectors()
-    box, shares = words(8), pointer(table[SHARES])
+    box, shares = words(BOX), pointer(table[SHARES])
+    box[IS_SMALL] = 0
     count, splits = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3], table[SPLITS]
     per_group = whole_vectors(table[OUTPUTS]) * table[PANEL_TERMS]
     for lot in range(lo, hi):
@@ -95,6 +98,8 @@ def data(
             if make_positions(x, here, positions, rows, weight, added, to, split, behind_lists(room, table), table):
                 found[0] = 1
             item, end = following(item, end, found, shares)
+    if box[IS_SMALL]:
+        found[0] = 1
 
 
 @inner

@@ -14,9 +14,11 @@ from aclnn.kernels.native.abi import (
     ADDS_BIAS,
     BLOCKS,
     BLOCKS_TOGETHER,
+    BOX,
     BOXES,
     CHAIN_LENGTH,
     COPY,
+    IS_SMALL,
     KINDS_OF,
     OUT_CHANNELS,
     OUT_STRIDES,
@@ -70,7 +72,8 @@ def data(
 ) -> None:
     """As convolve.data, where it is not asked what is not finite: each position has its own sum."""
     use_widest_vectors()
-    box, shares = words(8), pointer(table[SHARES])
+    box, shares = words(BOX), pointer(table[SHARES])
+    box[IS_SMALL] = 0
     count = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3]
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
@@ -94,6 +97,8 @@ def data(
                     last = highest + here[0][first] - here[0][0]
                     make_strips(x, here, first, first + per_picture, last, rows, weight, added, to, work, table)
             item, end = following(item, end, found, shares)
+    if box[IS_SMALL]:
+        found[0] = 1
 
 
 @inner

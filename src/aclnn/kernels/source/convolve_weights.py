@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from aclnn.kernels.native.abi import (
+    BOX,
     BOXES,
     CHAIN_LENGTH,
     COLUMNS_TOGETHER,
     GROUPS,
+    IS_SMALL,
     IS_WATCHED,
     LIMITS_OF,
     MOVES,
@@ -70,7 +72,8 @@ def weights(
 ) -> None:
     """Items are lots: each takes shares of all parts of the sum, of all groups, in all splits of the rows."""
     use_widest_vectors()
-    box, shares, splits = words(8), pointer(table[SHARES]), table[SPLITS]
+    box, shares, splits = words(BOX), pointer(table[SHARES]), table[SPLITS]
+    box[IS_SMALL] = 0
     count = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3]
     tiles = -(-table[TERMS] // ROWS)
     for lot in range(lo, hi):
@@ -97,6 +100,8 @@ def weights(
                 other = g, outer_places, outer_picture[MOVES + 1]
                 add_box(box, positions, (x, places), other, sums, work, (left, right), index > first, rows, table)
             item, end = following(item, end, found, shares)
+    if box[IS_SMALL]:
+        found[0] = 1
 
 
 @inner

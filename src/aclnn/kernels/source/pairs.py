@@ -4,6 +4,10 @@ A processor with instructions for bfloat16 multiplies a vector of words by anoth
 to a float32, as fast as it multiplies floats. A picture then has half as many channels, or positions, of words instead
 of floats, and all that is done with places of floats is done with places of words. Pairs are known by pointers to
 uint32; where a term has no partner, that one is 0.
+
+Such instructions take subnormal numbers for 0, and what they make too. Of factors from 2^-A and 2^-B on, with 7 bits
+behind the point each, all products are multiples of 2^-(A + B + 14), and so are their sums, whatever is rounded: where
+that is 2^-126, nothing they make is subnormal. So factors are looked at, and what is smaller is multiplied as floats.
 """
 
 from __future__ import annotations

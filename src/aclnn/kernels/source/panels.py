@@ -11,8 +11,9 @@ from aclnn.kernels.source.arithmetic import is_strange, use_widest_vectors
 from aclnn.kernels.source.calls import address_of, shifted
 from aclnn.kernels.source.elements import finish_streams, floats, read, stream
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.indirect import COLUMNS, LANES, whole_vectors
+from aclnn.kernels.source.indirect import COLUMNS, LANES, whole_vectors, words
 from aclnn.kernels.source.packing import clear_beyond, pack_rows, turn
+from aclnn.kernels.source.pair_vectors import clear_seen, has_seen_below, look_at_rows
 from aclnn.kernels.source.pairs import put_term, put_terms, terms_in
 from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
 
@@ -52,20 +53,38 @@ def pack_taps(
     strides: Any,
     strip: int,
 ) -> None:
-    """The same of channels and taps: places are those of the terms, in order, as many as the last of the strides says,
+    """The same of channels and taps: places are those of the terms, in order, as many as the fifth of the strides says,
     then the rows that they become, of pairs two for every row of a panel: see source.pairs. An item is a panel, or a
     strip of so many of its columns. Far weights go past the caches: where the cores of two threads have no common one,
     to read what the other has written takes longer than memory does (up to 1.3 of a convolution's time). If that is
-    asked, found[0] = 1 where an element is not finite; threads may write at once: they write the same."""
+    asked, found[0] = 1 where an element is not finite, or too small for pairs; threads may write at once: they write
+    the same."""
     use_widest_vectors()
     for item in range(lo, hi):
         source, to, columns, channels = begin_strip(item, strip, weight, packed, outputs, terms, strides)
         far = outputs * terms * strides[2] >= FAR_WEIGHTS and address_of(to) % (4 * LINE) == 0 and columns % LINE == 0
         far = far and terms_in(to) == 1
         count = strides[4]
-        if pack_terms(source, strides[1], places, count, channels, to, columns, far) and address_of(found) != 0:
+        strange = pack_terms(source, strides[1], places, count, channels, to, columns, far)
+        if (strange or is_small(to, terms, columns, min(strip, columns), strides[5])) and address_of(found) != 0:
             found[0] = 1
         finish_streams()
+
+
+@inner
+def is_small(panel: Any, terms: int, columns: int, width: int, least: int) -> bool:
+    """Whether a pair in a strip of a panel has a number whose exponent is below the least one."""
+    if terms_in(panel) == 1:
+        return False
+    seen = words(8)
+    clear_seen(seen)
+    if width == columns:
+        look_at_rows(panel, terms * columns // LINE, LINE, seen)
+    else:
+        for m in range(0, width, LINE):
+            look_at_rows(shifted(panel, m), terms, columns, seen)
+    small: bool = has_seen_below(seen, least)
+    return small
 
 
 @inner
@@ -187,5 +206,6 @@ def pack_blocks(
                 if first + j < columns and places[position * terms * terms_in(to) + term] > NO_PLACE:
                     element = read(weight, start + places[position * terms * terms_in(to) + term])
                 put_term(element, to, term, width, j)
-        if is_strange(to, width * terms) and address_of(found) != 0:
+        strange = is_strange(to, width * terms) or is_small(to, terms, width, width, strides[5])
+        if strange and address_of(found) != 0:
             found[0] = 1

@@ -13,10 +13,12 @@ from aclnn.kernels.native.abi import (
     PICTURE_CHANNELS,
     PICTURE_STRIDES,
     POSITIONS,
+    SEEN,
     STRIDE,
 )
+from aclnn.kernels.source.calls import shifted
 from aclnn.kernels.source.helpers import inner
-from aclnn.kernels.source.pair_vectors import LANES, pair_lanes, pair_neighbours, pair_one
+from aclnn.kernels.source.pair_vectors import pair_neighbours, pair_one, pair_rows
 from aclnn.kernels.source.staging import fetch_row, find_line, find_row, lines_of
 
 AHEAD = 2048  # elements by which channels that lie side by side are fetched
@@ -44,18 +46,18 @@ def pair_channels(
 ) -> None:
     """One row of every two channels, of which the last may have no partner."""
     length, first, end, place_of_first = find_row(box[7], inside, table, box)
-    across, down = table[PICTURE_STRIDES + 4], table[PICTURE_STRIDES + 1]
+    across, down, seen = table[PICTURE_STRIDES + 4], table[PICTURE_STRIDES + 1], shifted(box, SEEN)
     start += place_of_first
     if table[LAID + 1] == 1:
         for i in range(length):
             count, place = channels if first <= i < end else 0, to + i * table[LAID + 4]
             fetch_ahead(source, start + (i - first) * across, across, down, 1, channels)
-            pair_row(source, start + (i - first) * across, down, count, target, place, table[CHANNELS])
+            pair_row(source, start + (i - first) * across, down, count, target, place, table[CHANNELS], seen)
         return
     for c in range(0, channels, 2):
         there = (first, end), (first, end if c + 1 < channels else first)
         row, place = to + c // 2 * table[LAID + 1], start + c * down
-        pair_two(source, place - first * across, across, down, there, target, row, length)
+        pair_two(source, place - first * across, across, down, there, target, row, length, seen)
         if across == 1:
             fetch_row(source, place + table[PICTURE_STRIDES + 3], end - first)
             fetch_row(source, place + down + table[PICTURE_STRIDES + 3], end - first)
@@ -69,18 +71,18 @@ def pair_every_position(
     place: a pair may begin anywhere. The row is one of whole pairs."""
     length, first, end, place_of_first = find_row(box[7] + box[7] % 2, inside, table, box)
     across, down, apart = table[PICTURE_STRIDES + 4], table[PICTURE_STRIDES + 1], table[STRIDE + 2]
-    start += place_of_first - first * across
+    start, seen = start + place_of_first - first * across, shifted(box, SEEN)
     there = (first, end), (first - apart, end - apart)
     if table[LAID + 1] == 1:
         for i in range(length):
             of_all = in_line(i, there[0], channels), in_line(i, there[1], channels)
             place = to + i * table[LAID + 4]
             fetch_ahead(source, start + i * across, across, down, 1, channels)
-            pair_two(source, start + i * across, down, apart * across, of_all, target, place, channels)
+            pair_two(source, start + i * across, down, apart * across, of_all, target, place, channels, seen)
         return
     for c in range(channels):
         row, place = to + c * table[LAID + 1], start + c * down
-        pair_two(source, place, across, apart * across, there, target, row, length)
+        pair_two(source, place, across, apart * across, there, target, row, length, seen)
         if across == 1:
             fetch_row(source, place + first + table[PICTURE_STRIDES + 3], end - first)
 
@@ -97,16 +99,16 @@ def pair_positions(
 ) -> None:
     """One row of every channel where nothing but the positions of a box themselves is met: neighbours are pairs."""
     across, down, count = table[PICTURE_STRIDES + 4], table[PICTURE_STRIDES + 1], box[7] if inside else 0
-    start += box[3] * across
+    start, seen = start + box[3] * across, shifted(box, SEEN)
     if table[LAID + 1] == 1:
         for i in range(0, box[7], 2):
             of_all = (0, channels if i < count else 0), (0, channels if i + 1 < count else 0)
             place = to + i // 2 * table[LAID + 4]
             fetch_ahead(source, start + i * across, across, down, 2, channels)
-            pair_two(source, start + i * across, down, across, of_all, target, place, channels)
+            pair_two(source, start + i * across, down, across, of_all, target, place, channels, seen)
         return
     for c in range(channels):
-        pair_row(source, start + c * down, across, count, target, to + c * table[LAID + 1], -(-box[7] // 2))
+        pair_row(source, start + c * down, across, count, target, to + c * table[LAID + 1], -(-box[7] // 2), seen)
         if across == 1:
             fetch_row(source, start + c * down + table[PICTURE_STRIDES + 3], box[7])
 
@@ -122,26 +124,26 @@ def fetch_ahead(source: Any, start: int, across: int, down: int, positions: int,
 
 
 @inner
-def pair_two(source: Any, start: int, step: int, apart: int, there: Any, target: Any, to: int, length: int) -> None:
+def pair_two(
+    source: Any, start: int, step: int, apart: int, there: Any, target: Any, to: int, length: int, seen: Any
+) -> None:
     """A row of pairs: the first halves lie `step` apart, the second ones so far from these. The first and the end are
     given of the first halves that are there, and of the second ones; the others are 0."""
     (first, end), (second, second_end) = there
     if step == 1:
-        for i in range(0, length, LANES):
-            pair_lanes(source, start, apart, i, first, end, second, second_end, target, to, length)
+        pair_rows(source, start, apart, first, end, second, second_end, target, to, length, seen)
     else:
         for i in range(length):
             place = start + i * step
-            pair_one(source, place, apart, first <= i < end, second <= i < second_end, target, to + i)
+            pair_one(source, place, apart, first <= i < end, second <= i < second_end, target, to + i, seen)
 
 
 @inner
-def pair_row(source: Any, start: int, step: int, count: int, target: Any, to: int, length: int) -> None:
+def pair_row(source: Any, start: int, step: int, count: int, target: Any, to: int, length: int, seen: Any) -> None:
     """A row of pairs of neighbours, of `count` elements that lie `step` apart; zeros behind them."""
     if step == 1:
-        for i in range(0, length, LANES):
-            pair_neighbours(source, start, i, count, target, to, length)
+        pair_neighbours(source, start, count, target, to, length, seen)
     else:
         for i in range(length):
             place = start + 2 * i * step
-            pair_one(source, place, step, 2 * i < count, 2 * i + 1 < count, target, to + i)
+            pair_one(source, place, step, 2 * i < count, 2 * i + 1 < count, target, to + i, seen)
