@@ -219,8 +219,7 @@ class DataPlan:
         operands = (self._names[0], self._names[2], packed.place, self._names[3], scratch, FOUND)
         starts = (0, start * self._out.dtype.itemsize, 0, 0, 0, 0)
         name = "convolve_few.data" if order.in_strips else "convolve.data"
-        kinds = "ii" + jit.factors(self._each) + "FFIIIII"
-        self.launches.append(Launch(name, kinds, lots, operands, tables, lots, starts))
+        self.launches.append(Launch(name, f"ii{jit.factors(self._each)}FFIIIII", lots, operands, tables, lots, starts))
         self._room.arena.release(scratch, 4 * per_lot * lots)
 
     def _threads_for(self, over: Pass) -> int:

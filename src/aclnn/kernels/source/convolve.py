@@ -14,7 +14,6 @@ from aclnn.kernels.native.abi import (
     BLOCKS,
     BLOCKS_TOGETHER,
     BOX,
-    BOXES,
     CHAIN_LENGTH,
     COLUMN_PLACES,
     COPY,
@@ -56,7 +55,7 @@ from aclnn.kernels.source.packing import pack_tiles
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
 from aclnn.kernels.source.shares import first_share, following
-from aclnn.kernels.source.staging import as_words, brought, find_box, find_places, start_of
+from aclnn.kernels.source.staging import as_words, boxes_in, brought, find_box, find_places, say_small, start_of
 from aclnn.kernels.source.vectors import LINE, TO_READ_LATER, TO_WRITE, fetch
 
 TILES, FILLED = POSITIONS_TOGETHER // ROWS, POSITIONS_TOGETHER + ROWS  # of positions that are made together
@@ -78,11 +77,11 @@ def data(
     table: Any,
 ) -> None:
     """Items are lots: each takes shares of the boxes of all groups, and of the panels of their results. found[0] = 1 if
-    an element is not finite and that is asked."""
+    an element is not finite and that is asked, or too small for pairs."""
     use_widest_vectors()
     box, shares = words(BOX), pointer(table[SHARES])
     box[IS_SMALL] = 0
-    count, splits = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3], table[SPLITS]
+    count, splits = boxes_in(boxes), table[SPLITS]
     per_group = whole_vectors(table[OUTPUTS]) * table[PANEL_TERMS]
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
@@ -98,8 +97,7 @@ def data(
             if make_positions(x, here, positions, rows, weight, added, to, split, behind_lists(room, table), table):
                 found[0] = 1
             item, end = following(item, end, found, shares)
-    if box[IS_SMALL]:
-        found[0] = 1
+    say_small(box, found)
 
 
 @inner

@@ -51,7 +51,7 @@ from aclnn.kernels.source.matrix import LOW, all_tiles, first_row, low_tiles
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_rows
 from aclnn.kernels.source.shares import first_share, following
-from aclnn.kernels.source.staging import brought, find_box, start_of
+from aclnn.kernels.source.staging import boxes_in, brought, find_box, say_small, start_of
 
 HALF = -(-ACROSS // 2) * LANES  # columns of a panel whose chains end before those of the others: see source.indirect
 
@@ -72,17 +72,15 @@ def data(
 ) -> None:
     """As convolve.data, where it is not asked what is not finite: each position has its own sum."""
     use_widest_vectors()
-    box, shares = words(BOX), pointer(table[SHARES])
+    box, shares, count = words(BOX), pointer(table[SHARES]), boxes_in(boxes)
     box[IS_SMALL] = 0
-    count = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3]
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
-        clear_gaps(room, boxes, table)
         work = behind_lists(room, table)
+        clear_gaps(room, boxes, table)
         item, end = first_share(lot, shares)
         while item < end:
-            group = item // count
-            positions = find_box(item % count, boxes, box)
+            group, positions = item // count, find_box(item % count, boxes, box)
             here = places_in(box, boxes, picture, room, table)
             x = brought(source, picture, group, box, room)
             to = out + table[PUT_SIZE] * start_of(box, group, table[OUT_CHANNELS], table, OUT_STRIDES)
@@ -97,8 +95,7 @@ def data(
                     last = highest + here[0][first] - here[0][0]
                     make_strips(x, here, first, first + per_picture, last, rows, weight, added, to, work, table)
             item, end = following(item, end, found, shares)
-    if box[IS_SMALL]:
-        found[0] = 1
+    say_small(box, found)
 
 
 @inner

@@ -10,7 +10,6 @@ from typing import Any
 
 from aclnn.kernels.native.abi import (
     BOX,
-    BOXES,
     CHAIN_LENGTH,
     COLUMNS_TOGETHER,
     GROUPS,
@@ -45,7 +44,7 @@ from aclnn.kernels.source.pairs import as_floats, terms_in
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
 from aclnn.kernels.source.shares import first_share, following
-from aclnn.kernels.source.staging import as_words, brought, find_box, find_places
+from aclnn.kernels.source.staging import as_words, boxes_in, brought, find_box, find_places, say_small
 from aclnn.kernels.source.vectors import LINE, TO_WRITE, fetch
 
 
@@ -70,38 +69,40 @@ def weights(
     rows: Any,
     table: Any,
 ) -> None:
-    """Items are lots: each takes shares of all parts of the sum, of all groups, in all splits of the rows."""
+    """Items are lots: each takes shares of the parts of all groups' sums, in all splits of the rows; see say_small."""
     use_widest_vectors()
     box, shares, splits = words(BOX), pointer(table[SHARES]), table[SPLITS]
-    box[IS_SMALL] = 0
-    count = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3]
-    tiles = -(-table[TERMS] // ROWS)
+    box[IS_SMALL], count, tiles = 0, boxes_in(boxes), -(-table[TERMS] // ROWS)
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
         outer_room = shifted(room, table[ROOM])
-        places = as_words(shifted(outer_room, table[OUTER_ROOM]))
-        outer_places = as_words(shifted(outer_room, table[OUTER_ROOM] + table[PLACES]))
-        work = shifted(outer_room, table[OUTER_ROOM] + 2 * table[PLACES])
+        lists = shifted(outer_room, table[OUTER_ROOM])
+        places, outer_places = as_words(lists), as_words(shifted(lists, table[PLACES]))
+        work = shifted(lists, 2 * table[PLACES])
         item, end = first_share(lot, shares)
         while item < end:
             which, split = item // splits, item % splits
             part, group = which // boxes[GROUPS], which % boxes[GROUPS]
-            left, right = tiles * split // splits, tiles * (split + 1) // splits
+            some = tiles * split // splits, tiles * (split + 1) // splits
             sums, first = shifted(made, which * size_of(table)), count * part // table[PARTS]
             for index in range(first, count * (part + 1) // table[PARTS]):
-                positions = find_box(index, boxes, box)
-                g = brought(outer, outer_picture, group, box, outer_room)
-                x = brought(source, picture, group, box, room)
-                if terms_in(room) > 1:
-                    box[7] = -(-box[7] // 2)
-                    positions = box[4] * box[5] * box[6] * box[7]
+                find_box(index, boxes, box)
+                g, x = brought(outer, outer_picture, group, box, outer_room), brought(source, picture, group, box, room)
+                positions = multiplied_together(box, room)
                 find_places(box, table[OUTERMOST], picture, MOVES, places)
                 find_places(box, table[OUTERMOST], outer_picture, MOVES, outer_places)
                 other = g, outer_places, outer_picture[MOVES + 1]
-                add_box(box, positions, (x, places), other, sums, work, (left, right), index > first, rows, table)
+                add_box(box, positions, (x, places), other, sums, work, some, index > first, rows, table)
             item, end = following(item, end, found, shares)
-    if box[IS_SMALL]:
-        found[0] = 1
+    say_small(box, found)
+
+
+@inner
+def multiplied_together(box: Any, room: Any) -> int:
+    """How many positions a box has; or pairs of neighbours in its rows, if those were brought: it has these then."""
+    box[7] = -(-box[7] // terms_in(room))
+    positions: int = box[4] * box[5] * box[6] * box[7]
+    return positions
 
 
 @inner

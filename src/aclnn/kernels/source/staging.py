@@ -40,6 +40,20 @@ HALF = LANES // 2
 
 
 @inner
+def say_small(box: Any, found: Any) -> None:
+    """found[0] = 1 if an element was brought for a box that is too small for pairs; threads write the same."""
+    if box[IS_SMALL]:
+        found[0] = 1
+
+
+@inner
+def boxes_in(boxes: Any) -> int:
+    """How many boxes a whole is cut into."""
+    count: int = boxes[BOXES] * boxes[BOXES + 1] * boxes[BOXES + 2] * boxes[BOXES + 3]
+    return count
+
+
+@inner
 def find_box(index: int, boxes: Any, box: Any) -> int:
     """Writes where a box begins and how large it is, as even as they go, the larger ones first: threads that take them
     in turn end together. Says how many positions it has."""
