@@ -1,4 +1,4 @@
-"""Pairs of bfloat16: how pictures and weights become these, and what is made of them. The lower half of a word is first."""
+"""Pairs of bfloat16: how pictures and weights become these, and what is made of them. The lower half comes first."""
 
 from __future__ import annotations
 
