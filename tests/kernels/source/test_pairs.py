@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from aclnn.contract.cases import fill, views
 from aclnn.golden.judge.sound import judge
 from aclnn.kernels.convolution import direct, tiles
 from aclnn.kernels.convolution.boxes import Picture, as_five, lay_out
-from aclnn.kernels.convolution.shape import LEAST, LEAST_OF_SMALL, Shape
+from aclnn.kernels.convolution.shape import Shape
 from aclnn.kernels.matmul.tiles import columns, even_chain, least_block, packed_columns
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import EVERY_POSITION, MOVES, PAIRED, POSITIONS
@@ -55,7 +56,7 @@ def staged(
     steps = tuple(s // 2 for s in picture.strides)
     laid = (0, 1, 0, 0, count + 3) if last else (0, length + 5, 0, 0, 1)
     table = [0, count, 1, 1, size, 0, steps[0], 0, 0, steps[1], 1, 1, stride, 0, 0, before, 0, 0, reach, *laid]
-    table += [*[0] * 5, channels, paired, 1]
+    table += [*[0] * 5, channels, paired]
     room = np.full((count + 3) * (length + 5), 0xDEADBEEF, "u4")
     numbers = [np.array(given, np.int64) for given in (table, [0, 0, 0, box[0], 1, 1, 1, box[1], *[-1] * 8])]
     arguments = [picture.ctypes.data, room.ctypes.data, *(given.ctypes.data for given in numbers), 0]
@@ -129,7 +130,7 @@ def test_weights_become_pairs(outputs: int, channels: int, taps: int, side_by_si
         places, rows = c * to_channel + t * to_tap, 2 * (c // 2 * taps + t) + c % 2
         order = np.argsort(places, kind="stable")
         given = np.concatenate([places[order], rows[order]])
-        strides = np.array([0, to_next, 1, 0, places.size, LEAST])
+        strides = np.array([0, to_next, 1, 0, places.size])
         packed, found = np.full(packed_columns(outputs) * terms, 0xDEADBEEF, "u4"), np.zeros(1, np.int64)
         arguments = [weight.ctypes.data, packed.ctypes.data, found.ctypes.data, outputs, terms]
         arguments += [given.ctypes.data, strides.ctypes.data, columns()]
@@ -265,5 +266,34 @@ def test_what_is_too_small_for_pairs_is_multiplied_as_floats(
 
 
 def test_products_of_the_least_factors_are_whole_multiples_of_what_is_not_subnormal() -> None:
-    behind_the_point, bias = 7, 127
-    assert LEAST_OF_SMALL + LEAST - 2 * bias - 2 * behind_the_point == -126
+    pairs, behind_the_point, bias = import_module("aclnn.kernels.source.pairs"), 7, 127
+    assert pairs.LEAST_OF_PRODUCTS - 2 * bias - 2 * behind_the_point == -126
+    assert pairs.LEAST_OF_WEIGHTS + pairs.LEAST_OF_PICTURES == pairs.LEAST_OF_PRODUCTS
+
+
+@needs_pairs
+@pytest.mark.parametrize("last", [False, True], ids=["rows", "channels last"])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_pictures_become_one_row_where_nothing_else_is_met(last: bool, transposed: bool) -> None:
+    """So they are brought as a whole; where rows do not follow each other they are not."""
+    case = convolution_backward_case(
+        in_channels=20, out_channels=35, size=(7, 5), kernel=1, transposed=transposed, dtype=BFLOAT16, device=CPU
+    )
+    names = ("input", "gradOutput") if not transposed else ("gradOutput", "input")
+    wide, narrow = (case.call[name] for name in names)
+    if last:
+        wide, narrow = (t._replace(strides=(35 * t.shape[1], 1, 5 * t.shape[1], t.shape[1])) for t in (wide, narrow))
+    shape = Shape(wide, narrow, case.call["weight"], PLAIN, 1, True)
+    one = shape.in_one_row()
+    assert one.wide.shape == (*wide.shape[:2], 35)
+    assert one.wide.strides == (*wide.strides[:2], wide.strides[-1])
+    assert one.weight.rank == len(one.window.stride) + 2 == 3
+    for change in (
+        {"wide": wide._replace(strides=(*wide.strides[:2], 2 * wide.strides[2], wide.strides[3]))},
+        {"window": PLAIN._replace(padding_before=(0, 1))},
+        {"window": PLAIN._replace(stride=(1, 2))},
+        {"weight": dense(BFLOAT16, (*shape.weight.shape[:2], 1, 2))},
+    ):
+        kept = shape._replace(**change)
+        assert kept.in_one_row() is kept
+    assert_sound(case, "fast")

@@ -49,7 +49,7 @@ def test_weights_are_packed(
     to_next_output, to_next_term = (s // 4 for s in weight.strides)
     given, strides = (
         np.concatenate([places * to_next_term, rows]),
-        np.array([outputs * terms, to_next_output, 1, 0, terms, 0]),
+        np.array([outputs * terms, to_next_output, 1, 0, terms]),
     )
     memory = np.full(packed_columns(outputs) * terms + 16, np.nan, "f4")
     packed = memory[-memory.ctypes.data // 4 % 16 :][: packed_columns(outputs) * terms]

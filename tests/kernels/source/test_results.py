@@ -28,7 +28,7 @@ def rows_of(kind: str, count: int) -> np.ndarray:
     return np.cumsum(np.where(gaps == 0, 4, 1))
 
 
-@pytest.mark.parametrize("name", ["results.put", "results.put_far"])
+@pytest.mark.parametrize("name", ["results.put", "results.put_apart", "results.put_far"])
 @pytest.mark.parametrize("kind", ["side by side", "every other", "runs"])
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("step", [1024, 1000])

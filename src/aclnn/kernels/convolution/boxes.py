@@ -211,7 +211,7 @@ def lay_out(picture: Picture, given: int, over: Pass, box: Sequence[int], copied
     by_axis = [[getattr(axis, name) for axis in axes] for name in ("stride", "before", "reach")]
     moves = [axis.stride * step for axis, step in zip(axes, laid[2:], strict=True)]
     table = [0, channels, *picture.sizes, *picture.strides, *itertools.chain(*by_axis), *laid, *laid[:2], *moves]
-    table += [given, 0, 0]
+    table += [given, 0]
     assert len(table) == STAGE_SIZE
     rows = np.add.outer(np.arange(channels, dtype=np.int64) * laid[1], np.array(places, np.int64))
     return Laid(table, rows, in_lines(box[0] * laid[0]) if copied else 0)

@@ -50,7 +50,8 @@ def too_far(call: Call) -> str | None:
 
 
 def prepared(asked: AskedConvolution, threads: int) -> Prepared:
-    """The result, or the gradients that are wanted. Raises NoNativeCodeError."""
+    """The result, or the gradients that are wanted; of bfloat16 in pairs, and of floats what these are too small for:
+    both are planned, and compiled, before any of it runs. Raises NoNativeCodeError."""
     in_pairs = jit.vectors().pairs and bfloat16_rule.dtype_of(asked.call) is BFLOAT16
     of_floats = _planned(asked, threads, False, asked.exact, 0)
     return _planned(asked, threads, True, of_floats.instantiate, of_floats.workspace_size) if in_pairs else of_floats
@@ -154,4 +155,6 @@ class TilesPlan:
         self._launches += plan.launches
 
     def _shape(self, met: Mapping[str, TensorSpec], weight: TensorSpec) -> Shape:
-        return Shape(met[self._wide], met[self._narrow], weight, self._window, self._call["groups"], self._in_pairs)
+        groups = self._call["groups"]
+        shape = Shape(met[self._wide], met[self._narrow], weight, self._window, groups, self._in_pairs)
+        return shape.in_one_row() if self._in_pairs else shape

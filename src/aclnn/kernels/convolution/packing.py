@@ -10,7 +10,7 @@ import numpy as np
 from aclnn.base.geometry import Array
 from aclnn.kernels.convolution.boxes import Pass
 from aclnn.kernels.convolution.padding import Order, in_order
-from aclnn.kernels.convolution.shape import LEAST, Shape, tap_places
+from aclnn.kernels.convolution.shape import Shape, tap_places
 from aclnn.kernels.matmul.tiles import columns, packed_columns, panels_of
 from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import FAR_WEIGHTS, NO_PLACE, NO_TAP
@@ -99,7 +99,7 @@ class WeightPacking(NamedTuple):
         if elements:
             narrow_stride, wide_stride = weight.strides[:2]
             across = wide_stride if self.onto_wide else narrow_stride
-            strides = (weight.shape[0] // groups * narrow_stride, across, groups, apart, given, LEAST)
+            strides = (weight.shape[0] // groups * narrow_stride, across, groups, apart, given)
             threads = copies if copies > 1 else worth(elements, PER_THREAD, self.room.threads)
             strip = strip_for(columns_made, groups * copies, threads)
             items = copies * groups * (panels_of(columns_made) if block > 1 else -(-columns_made // strip))

@@ -31,9 +31,9 @@ from aclnn.kernels.convolution.boxes import (
 )
 from aclnn.kernels.convolution.packing import PackedPass, WeightPacking
 from aclnn.kernels.convolution.padding import Order, Read, in_order, order_of
-from aclnn.kernels.convolution.shape import LEAST_OF_SMALL, Shape
+from aclnn.kernels.convolution.shape import Shape
 from aclnn.kernels.matmul.tiles import columns, panels_of, put_of
-from aclnn.kernels.native import abi, jit
+from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import DATA_TABLE, FAR_WEIGHTS, MOVES, NEAR, POSITIONS_TOGETHER, ROWS, STAGE
 from aclnn.kernels.native.launch_sequence import FOUND
 from aclnn.kernels.native.threads import worth
@@ -178,7 +178,6 @@ class DataPlan:
         boxes = divided_between(threads, boxes, whole, self._shape.groups)
         laid = lay_out(picture, self._given, over, largest(whole, boxes), copied, self._each)
         laid.table[STAGE] = stage_of(self._source.dtype, self._each) if copied else 0
-        laid.table[abi.LEAST] = LEAST_OF_SMALL if self._each > 1 else 0
         self._launch(over, order, boxes, laid, out_strides, packed, start)
 
     def _launch(
@@ -235,7 +234,9 @@ class DataPlan:
             return "put_blocks"
         fills_lines = out_strides[1] % LINE_ELEMENTS == 0 and out_strides[4] == 1 and not order.in_strips
         is_far = self._out.dtype is FLOAT32 and self._out.size >= FAR_ELEMENTS
-        return "put_far" if is_far and fills_lines and self._inputs * len(over.shifts) > FEW_TERMS else "put"
+        if is_far and fills_lines and self._inputs * len(over.shifts) > FEW_TERMS:
+            return "put_far"
+        return "put_apart" if out_strides[4] == 2 * self._out.strides[-1] == 2 else "put"
 
     def _column_places(self, over: Pass) -> Array:
         """Where the columns of a block lie behind its first: channel by channel for each of its positions."""

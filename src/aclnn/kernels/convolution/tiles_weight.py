@@ -12,7 +12,7 @@ from aclnn.base.tensor import TensorSpec
 from aclnn.kernels.convolution.boxes import Laid, Pass, as_five, boxes_of, largest, lay_out, must_copy, outermost
 from aclnn.kernels.convolution.packing import PER_THREAD
 from aclnn.kernels.convolution.padding import in_order
-from aclnn.kernels.convolution.shape import LEAST, LEAST_OF_SMALL, Shape, tap_places
+from aclnn.kernels.convolution.shape import Shape, tap_places
 from aclnn.kernels.convolution.tiles import (
     LEAST_POSITIONS,
     MOST_POSITIONS,
@@ -23,7 +23,7 @@ from aclnn.kernels.convolution.tiles import (
     zeros,
 )
 from aclnn.kernels.matmul.tiles import columns, even_chain, packed_columns, panels_of, put_of
-from aclnn.kernels.native import abi, jit
+from aclnn.kernels.native import jit
 from aclnn.kernels.native.abi import (
     EVERY_POSITION,
     MOST_PARTS,
@@ -80,8 +80,6 @@ class WeightPlan:
         if self._each > 1:
             inner, outer = (laid.table for laid in pictures)
             inner[PAIRED], outer[PAIRED] = paired, POSITIONS
-            for name, table in zip(names, (inner, outer), strict=False):
-                table[abi.LEAST] = LEAST_OF_SMALL if name == "gradOutput" else LEAST
             inner[MOVES + 4] *= self._each if paired == EVERY_POSITION else 1
         self.launches += self._launches(whole, boxes, pictures)
 

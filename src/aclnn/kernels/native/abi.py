@@ -115,12 +115,11 @@ FAR_WEIGHTS = 1 << 18  # elements of a packed weight that no second cache keeps:
     MOVES,  # between neighbours of a box where they are read: batch, channel, then by axis
     PICTURE_CHANNELS,  # of a group, as they are in the picture
     PAIRED,  # which positions are, if any
-    LEAST,  # exponent of what is brought as pairs: of what is smaller, products might not be exact
     STAGE_SIZE,
-) = (0, 1, 2, 5, 10, 13, 16, 19, 24, 29, 30, 31, 32)
-# A box, by position: where its first position lies in the batch and by axis, and its size; of pairs also the least that
-# was seen, a vector, and whether that is less than it should be.
-SEEN, IS_SMALL, BOX = 8, 16, 17
+) = (0, 1, 2, 5, 10, 13, 16, 19, 24, 29, 30, 31)
+# A box, by position: where its first position lies in the batch and by axis, and its size; then the least numbers that
+# were seen while pairs were brought for this one and those before, a vector.
+SEEN, BOX = 8, 16
 # Pairs of positions that are neighbours in a row: each of what taps meet, or those of a box themselves.
 EVERY_POSITION, POSITIONS = 1, 2
 

@@ -20,7 +20,6 @@ from aclnn.kernels.native.abi import (
     FETCHES_RESULT,
     FETCHES_WEIGHTS,
     FIRST_TERM,
-    IS_SMALL,
     KINDS_OF,
     MOST_KINDS,
     MOVES,
@@ -39,6 +38,7 @@ from aclnn.kernels.native.abi import (
     REGROUPS,
     ROOM,
     ROWS,
+    SEEN,
     SHARES,
     SPLITS,
     TERMS,
@@ -52,10 +52,12 @@ from aclnn.kernels.source.elements import floats
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, multiply, whole_vectors, words
 from aclnn.kernels.source.packing import pack_tiles
+from aclnn.kernels.source.pair_vectors import clear_seen, least_exponent
+from aclnn.kernels.source.pairs import LEAST_OF_PICTURES, terms_in
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
 from aclnn.kernels.source.shares import first_share, following
-from aclnn.kernels.source.staging import as_words, boxes_in, brought, find_box, find_places, say_small, start_of
+from aclnn.kernels.source.staging import as_words, boxes_in, brought, find_box, find_places, start_of
 from aclnn.kernels.source.vectors import LINE, TO_READ_LATER, TO_WRITE, fetch
 
 TILES, FILLED = POSITIONS_TOGETHER // ROWS, POSITIONS_TOGETHER + ROWS  # of positions that are made together
@@ -80,7 +82,7 @@ def data(
     an element is not finite and that is asked, or too small for pairs."""
     use_widest_vectors()
     box, shares = words(BOX), pointer(table[SHARES])
-    box[IS_SMALL] = 0
+    clear_seen(shifted(box, SEEN))
     count, splits = boxes_in(boxes), table[SPLITS]
     per_group = whole_vectors(table[OUTPUTS]) * table[PANEL_TERMS]
     for lot in range(lo, hi):
@@ -97,7 +99,14 @@ def data(
             if make_positions(x, here, positions, rows, weight, added, to, split, behind_lists(room, table), table):
                 found[0] = 1
             item, end = following(item, end, found, shares)
-    say_small(box, found)
+    say_small(box, packed, found)
+
+
+@inner
+def say_small(box: Any, packed: Any, found: Any) -> None:
+    """found[0] = 1 if something was brought for a box that is too small for pairs. Threads write the same."""
+    if terms_in(packed) > 1 and least_exponent(shifted(box, SEEN)) < LEAST_OF_PICTURES:
+        found[0] = 1
 
 
 @inner

@@ -18,7 +18,6 @@ from aclnn.kernels.native.abi import (
     BOXES,
     CHAIN_LENGTH,
     COPY,
-    IS_SMALL,
     KINDS_OF,
     OUT_CHANNELS,
     OUT_STRIDES,
@@ -30,6 +29,7 @@ from aclnn.kernels.native.abi import (
     PUT_SIZE,
     ROOM,
     ROWS,
+    SEEN,
     SHARES,
     WHOLE,
 )
@@ -42,16 +42,18 @@ from aclnn.kernels.source.convolve import (
     make_positions,
     met_blocks,
     places_in,
+    say_small,
     term_of,
     weights_at,
 )
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import ACROSS, COLUMNS, LANES, half_of, multiply_strips, whole_vectors, words
 from aclnn.kernels.source.matrix import LOW, all_tiles, first_row, low_tiles
+from aclnn.kernels.source.pair_vectors import clear_seen
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_rows
 from aclnn.kernels.source.shares import first_share, following
-from aclnn.kernels.source.staging import boxes_in, brought, find_box, say_small, start_of
+from aclnn.kernels.source.staging import boxes_in, brought, find_box, start_of
 
 HALF = -(-ACROSS // 2) * LANES  # columns of a panel whose chains end before those of the others: see source.indirect
 
@@ -73,7 +75,7 @@ def data(
     """As convolve.data, where it is not asked what is not finite: each position has its own sum."""
     use_widest_vectors()
     box, shares, count = words(BOX), pointer(table[SHARES]), boxes_in(boxes)
-    box[IS_SMALL] = 0
+    clear_seen(shifted(box, SEEN))
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
         work = behind_lists(room, table)
@@ -95,7 +97,7 @@ def data(
                     last = highest + here[0][first] - here[0][0]
                     make_strips(x, here, first, first + per_picture, last, rows, weight, added, to, work, table)
             item, end = following(item, end, found, shares)
-    say_small(box, found)
+    say_small(box, packed, found)
 
 
 @inner

@@ -13,7 +13,6 @@ from aclnn.kernels.native.abi import (
     CHAIN_LENGTH,
     COLUMNS_TOGETHER,
     GROUPS,
-    IS_SMALL,
     IS_WATCHED,
     LIMITS_OF,
     MOVES,
@@ -30,6 +29,7 @@ from aclnn.kernels.native.abi import (
     PUT_SIZE,
     ROOM,
     ROWS,
+    SEEN,
     SHARES,
     SPLITS,
     TERMS,
@@ -40,11 +40,12 @@ from aclnn.kernels.source.calls import address_of, pointer, shifted
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, multiply, whole_vectors, words
 from aclnn.kernels.source.packing import clear_beyond, pack_rows, pack_tiles
-from aclnn.kernels.source.pairs import as_floats, terms_in
+from aclnn.kernels.source.pair_vectors import clear_seen, least_exponent
+from aclnn.kernels.source.pairs import LEAST_OF_PRODUCTS, as_floats, terms_in
 from aclnn.kernels.source.panels import width_of
 from aclnn.kernels.source.results import put_listed
 from aclnn.kernels.source.shares import first_share, following
-from aclnn.kernels.source.staging import as_words, boxes_in, brought, find_box, find_places, say_small
+from aclnn.kernels.source.staging import as_words, boxes_in, brought, find_box, find_places
 from aclnn.kernels.source.vectors import LINE, TO_WRITE, fetch
 
 
@@ -69,10 +70,12 @@ def weights(
     rows: Any,
     table: Any,
 ) -> None:
-    """Items are lots: each takes shares of the parts of all groups' sums, in all splits of the rows; see say_small."""
+    """Items are lots: each takes shares of the parts of all groups' sums, in all splits of the rows."""
     use_widest_vectors()
-    box, shares, splits = words(BOX), pointer(table[SHARES]), table[SPLITS]
-    box[IS_SMALL], count, tiles = 0, boxes_in(boxes), -(-table[TERMS] // ROWS)
+    box, outer_box, shares, splits = words(BOX), words(BOX), pointer(table[SHARES]), table[SPLITS]
+    count, tiles = boxes_in(boxes), -(-table[TERMS] // ROWS)
+    clear_seen(shifted(box, SEEN))
+    clear_seen(shifted(outer_box, SEEN))
     for lot in range(lo, hi):
         room = shifted(scratch, lot * table[PER_LOT])
         outer_room = shifted(room, table[ROOM])
@@ -86,23 +89,35 @@ def weights(
             some = tiles * split // splits, tiles * (split + 1) // splits
             sums, first = shifted(made, which * size_of(table)), count * part // table[PARTS]
             for index in range(first, count * (part + 1) // table[PARTS]):
-                find_box(index, boxes, box)
-                g, x = brought(outer, outer_picture, group, box, outer_room), brought(source, picture, group, box, room)
-                positions = multiplied_together(box, room)
-                find_places(box, table[OUTERMOST], picture, MOVES, places)
-                find_places(box, table[OUTERMOST], outer_picture, MOVES, outer_places)
-                other = g, outer_places, outer_picture[MOVES + 1]
+                along = table[OUTERMOST]
+                g = brought_box(index, boxes, outer_box, outer, outer_picture, group, outer_room, along, outer_places)
+                x = brought_box(index, boxes, box, source, picture, group, room, along, places)
+                other, positions = (g, outer_places, outer_picture[MOVES + 1]), box[4] * box[5] * box[6] * box[7]
                 add_box(box, positions, (x, places), other, sums, work, some, index > first, rows, table)
             item, end = following(item, end, found, shares)
-    say_small(box, found)
+    say_small(box, outer_box, scratch, found)
 
 
 @inner
-def multiplied_together(box: Any, room: Any) -> int:
-    """How many positions a box has; or pairs of neighbours in its rows, if those were brought: it has these then."""
+def say_small(box: Any, outer_box: Any, room: Any, found: Any) -> None:
+    """found[0] = 1 if what was brought as pairs is too small to be multiplied as such."""
+    if terms_in(room) > 1:
+        least = least_exponent(shifted(box, SEEN)) + least_exponent(shifted(outer_box, SEEN))
+        if least < LEAST_OF_PRODUCTS:
+            found[0] = 1
+
+
+@inner
+def brought_box(
+    index: int, boxes: Any, box: Any, source: int, picture: Any, group: int, room: Any, along: int, places: Any
+) -> Any:
+    """Brings a box of a tensor, and lists where its positions lie: pairs of neighbours in its rows, if these were
+    brought, and the box is one of these then."""
+    find_box(index, boxes, box)
+    there = brought(source, picture, group, box, room)
     box[7] = -(-box[7] // terms_in(room))
-    positions: int = box[4] * box[5] * box[6] * box[7]
-    return positions
+    find_places(box, along, picture, MOVES, places)
+    return there
 
 
 @inner

@@ -151,16 +151,17 @@ def clear_seen(context: Any, seen: Any) -> Any:
 
 
 @intrinsic
-def has_seen_below(context: Any, seen: Any, exponent: Any) -> Any:
-    """Whether a number was seen that is not 0 and whose exponent, as bfloat16 has it, is below another one."""
+def least_exponent(context: Any, seen: Any) -> Any:
+    """That of the least number that was seen and is not 0, as bfloat16 has it; of a subnormal one, below all."""
 
     def code(ctx: Any, b: Any, sig: Any, args: Any) -> Any:
         kind = ir.FunctionType(_HALF, [_HALVES])
         reduce = get_or_insert_function(b.module, kind, f"llvm.vector.reduce.umin.v{2 * LANES}i16")
         least = b.call(reduce, [b.load(b.bitcast(args[0], _HALVES.as_pointer()), align=8)])
-        return b.icmp_signed("<", b.add(b.zext(least, _WORD), _WORD(1)), b.shl(args[1], _WORD(7)))
+        exponent = b.lshr(b.add(b.zext(least, _WORD), _WORD(1)), _WORD(7))
+        return b.select(b.icmp_unsigned("==", exponent, _WORD(0)), _WORD(-1024), exponent)
 
-    return types.boolean(seen, types.int64), code
+    return types.int64(seen), code
 
 
 def _least(b: Any, before: Any, pairs: Any) -> Any:

@@ -7,7 +7,8 @@ uint32; where a term has no partner, that one is 0.
 
 Such instructions take subnormal numbers for 0, and what they make too. Of factors from 2^-A and 2^-B on, with 7 bits
 behind the point each, all products are multiples of 2^-(A + B + 14), and so are their sums, whatever is rounded: where
-that is 2^-126, nothing they make is subnormal. So factors are looked at, and what is smaller is multiplied as floats.
+that is 2^-126, nothing they make is subnormal. So who brings factors looks at them, and where one is too small the run
+is made again of floats.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from numba.extending import intrinsic
 from aclnn.kernels.source.elements import narrowed, widened
 
 PAIR = types.uint32
+# The least exponents, as bfloat16 has them, of what is multiplied: the sum of both, for products from 2^-112 on; or of
+# each, where one is not known when the other is met: 2^-42 of weights, 2^-70 of pictures.
+LEAST_OF_PRODUCTS, LEAST_OF_WEIGHTS = 142, 85
+LEAST_OF_PICTURES = LEAST_OF_PRODUCTS - LEAST_OF_WEIGHTS
 _SMALL, _WORD = ir.IntType(32), ir.IntType(64)
 
 

@@ -13,8 +13,9 @@ from aclnn.kernels.source.elements import finish_streams, floats, read, stream
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import COLUMNS, LANES, whole_vectors, words
 from aclnn.kernels.source.packing import clear_beyond, pack_rows, turn
-from aclnn.kernels.source.pair_vectors import clear_seen, has_seen_below, look_at_rows
-from aclnn.kernels.source.pairs import put_term, put_terms, terms_in
+from aclnn.kernels.source.pair_vectors import LANES as PAIRS
+from aclnn.kernels.source.pair_vectors import clear_seen, least_exponent, look_at_rows
+from aclnn.kernels.source.pairs import LEAST_OF_WEIGHTS, put_term, put_terms, terms_in
 from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
 
 WORTH_TURNING = 3  # terms side by side
@@ -53,7 +54,7 @@ def pack_taps(
     strides: Any,
     strip: int,
 ) -> None:
-    """The same of channels and taps: places are those of the terms, in order, as many as the fifth of the strides says,
+    """The same of channels and taps: places are those of the terms, in order, as many as the last of the strides says,
     then the rows that they become, of pairs two for every row of a panel: see source.pairs. An item is a panel, or a
     strip of so many of its columns. Far weights go past the caches: where the cores of two threads have no common one,
     to read what the other has written takes longer than memory does (up to 1.3 of a convolution's time). If that is
@@ -66,24 +67,24 @@ def pack_taps(
         far = far and terms_in(to) == 1
         count = strides[4]
         strange = pack_terms(source, strides[1], places, count, channels, to, columns, far)
-        if (strange or is_small(to, terms, columns, min(strip, columns), strides[5])) and address_of(found) != 0:
+        if (strange or is_small(to, terms, columns, min(strip, columns))) and address_of(found) != 0:
             found[0] = 1
         finish_streams()
 
 
 @inner
-def is_small(panel: Any, terms: int, columns: int, width: int, least: int) -> bool:
-    """Whether a pair in a strip of a panel has a number whose exponent is below the least one."""
+def is_small(panel: Any, terms: int, columns: int, width: int) -> bool:
+    """Whether a pair in a strip of a panel has a number that is too small for pairs."""
     if terms_in(panel) == 1:
         return False
     seen = words(8)
     clear_seen(seen)
     if width == columns:
-        look_at_rows(panel, terms * columns // LINE, LINE, seen)
+        look_at_rows(panel, terms * columns // PAIRS, PAIRS, seen)
     else:
-        for m in range(0, width, LINE):
+        for m in range(0, width, PAIRS):
             look_at_rows(shifted(panel, m), terms, columns, seen)
-    small: bool = has_seen_below(seen, least)
+    small: bool = least_exponent(seen) < LEAST_OF_WEIGHTS
     return small
 
 
@@ -206,6 +207,6 @@ def pack_blocks(
                 if first + j < columns and places[position * terms * terms_in(to) + term] > NO_PLACE:
                     element = read(weight, start + places[position * terms * terms_in(to) + term])
                 put_term(element, to, term, width, j)
-        strange = is_strange(to, width * terms) or is_small(to, terms, width, width, strides[5])
+        strange = is_strange(to, width * terms) or is_small(to, terms, width, width)
         if strange and address_of(found) != 0:
             found[0] = 1

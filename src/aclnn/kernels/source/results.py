@@ -32,6 +32,41 @@ def put(
 ) -> None:
     """Writes `count` rows of sums, [row][columns], where they belong: channels of a row are `step` apart. They come in
     order, or as the list `rows` has them, and with a bias, if these are anywhere. All is one item."""
+    put_as(1, sums, out, places, columns, count, channels, step, rows, bias)
+
+
+def put_apart(
+    lo: int,
+    hi: int,
+    sums: Any,
+    out: Any,
+    places: Any,
+    columns: int,
+    count: int,
+    channels: int,
+    step: int,
+    rows: Any,
+    bias: Any,
+) -> None:
+    """The same where all that lies between two rows one element apart belongs to the result, too, and nobody writes it
+    meanwhile: it is read and written as it was."""
+    put_as(2, sums, out, places, columns, count, channels, step, rows, bias)
+
+
+@inner
+def put_as(
+    most: int,
+    sums: Any,
+    out: Any,
+    places: Any,
+    columns: int,
+    count: int,
+    channels: int,
+    step: int,
+    rows: Any,
+    bias: Any,
+) -> None:
+    """The same, by vectors where rows lie so far apart at most, 1 or 2."""
     listed, added, whole = address_of(rows) != 0, or_zeros(bias, floats(COLUMNS)), channels // LANES * LANES
     if step == 1:
         for i in range(count):
@@ -46,7 +81,7 @@ def put(
         find_starts(LANES, i, rows, listed, columns, count, starts)
         together, done = 1, 0
         gap = gap_between(places, i) if i + LANES <= count else 0
-        if gap == 1 or gap == 2:
+        if gap == 1 or (gap == 2 and most == 2):
             together, done = LANES, whole
             put_turned(gap, sums, starts, added, done, out, places[i], step)
         put_some(sums, starts, added, done, channels, out, shifted(places, i), together, step)

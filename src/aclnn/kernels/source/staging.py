@@ -16,34 +16,23 @@ from aclnn.kernels.native.abi import (
     BEFORE,
     BOXES,
     CHANNELS,
-    IS_SMALL,
     LAID,
-    LEAST,
     MOVES,
     PICTURE_STRIDES,
     REACH,
     ROWS,
-    SEEN,
     SIZES,
     STAGE,
     STRIDE,
     WHOLE,
 )
-from aclnn.kernels.source.calls import address_of, begin_block, call_entry, pointer_like, shifted
+from aclnn.kernels.source.calls import address_of, begin_block, call_entry, pointer_like
 from aclnn.kernels.source.elements import read
 from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.indirect import LANES, words
-from aclnn.kernels.source.pair_vectors import clear_seen, has_seen_below
 from aclnn.kernels.source.vectors import LINE, TO_READ, fetch, move
 
 HALF = LANES // 2
-
-
-@inner
-def say_small(box: Any, found: Any) -> None:
-    """found[0] = 1 if an element was brought for a box that is too small for pairs; threads write the same."""
-    if box[IS_SMALL]:
-        found[0] = 1
 
 
 @inner
@@ -104,11 +93,7 @@ def brought(source: int, table: Any, group: int, box: Any, room: Any) -> Any:
     begin_block(block, table[CHANNELS])
     block[4], block[5], block[6] = source, address_of(room), address_of(table)
     block[7], block[8] = address_of(box), group
-    if table[LEAST]:
-        clear_seen(shifted(box, SEEN))
     call_entry(table[STAGE], address_of(block))
-    if table[LEAST] and has_seen_below(shifted(box, SEEN), table[LEAST]):
-        box[IS_SMALL] = 1
     return room
 
 

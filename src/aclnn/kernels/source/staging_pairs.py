@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 from aclnn.kernels.native.abi import (
-    CHANNELS,
     EVERY_POSITION,
     LAID,
     PAIRED,
@@ -21,7 +20,8 @@ from aclnn.kernels.source.helpers import inner
 from aclnn.kernels.source.pair_vectors import pair_neighbours, pair_one, pair_rows
 from aclnn.kernels.source.staging import fetch_row, find_line, find_row, lines_of
 
-AHEAD = 2048  # elements by which channels that lie side by side are fetched
+FETCHED_AHEAD = 2048  # elements by which channels that lie side by side are
+LATER = 2  # rows by which these are fetched
 
 
 def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, group: int) -> None:
@@ -52,15 +52,15 @@ def pair_channels(
         for i in range(length):
             count, place = channels if first <= i < end else 0, to + i * table[LAID + 4]
             fetch_ahead(source, start + (i - first) * across, across, down, 1, channels)
-            pair_row(source, start + (i - first) * across, down, count, target, place, table[CHANNELS], seen)
+            pair_row(source, start + (i - first) * across, down, count, target, place, -(-channels // 2), seen)
         return
     for c in range(0, channels, 2):
         there = (first, end), (first, end if c + 1 < channels else first)
         row, place = to + c // 2 * table[LAID + 1], start + c * down
         pair_two(source, place - first * across, across, down, there, target, row, length, seen)
         if across == 1:
-            fetch_row(source, place + table[PICTURE_STRIDES + 3], end - first)
-            fetch_row(source, place + down + table[PICTURE_STRIDES + 3], end - first)
+            fetch_row(source, place + coming(table, 2), end - first)
+            fetch_row(source, place + down + coming(table, 2), end - first)
 
 
 @inner
@@ -84,7 +84,15 @@ def pair_every_position(
         row, place = to + c * table[LAID + 1], start + c * down
         pair_two(source, place, across, apart * across, there, target, row, length, seen)
         if across == 1:
-            fetch_row(source, place + first + table[PICTURE_STRIDES + 3], end - first)
+            fetch_row(source, place + first + coming(table, 1), end - first)
+
+
+@inner
+def coming(table: Any, together: int) -> int:
+    """How far behind a row the one lies that comes some time later: the next row, or if there is but one those of
+    channels, of which so many come together."""
+    next_row: int = table[PICTURE_STRIDES + 3]
+    return next_row if next_row else LATER * together * table[PICTURE_STRIDES + 1]
 
 
 @inner
@@ -110,7 +118,7 @@ def pair_positions(
     for c in range(channels):
         pair_row(source, start + c * down, across, count, target, to + c * table[LAID + 1], -(-box[7] // 2), seen)
         if across == 1:
-            fetch_row(source, start + c * down + table[PICTURE_STRIDES + 3], box[7])
+            fetch_row(source, start + c * down + coming(table, 1), box[7])
 
 
 @inner
@@ -118,7 +126,7 @@ def fetch_ahead(source: Any, start: int, across: int, down: int, positions: int,
     """Asks for the channels of so many positions, if they lie side by side, that come some way behind one (0.96 of the
     time of gradients of weights over time)."""
     if down == 1:
-        ahead = max(1, AHEAD // (positions * channels)) * positions
+        ahead = max(1, FETCHED_AHEAD // (positions * channels)) * positions
         for i in range(ahead, ahead + positions):
             fetch_row(source, start + i * across, channels)
 
