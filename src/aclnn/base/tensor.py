@@ -86,9 +86,10 @@ _WILD_STRIDE = 2**58
 
 
 def _byte_strides(spec: TensorSpec) -> tuple[int, ...]:
-    """The stride of an axis of one element leads nowhere; a wild one would not fit into numpy's 64 bits."""
-    wanted = zip(spec.shape, spec.strides, strict=True)
-    return tuple(0 if n == 1 and abs(s) > _WILD_STRIDE else s * spec.dtype.itemsize for n, s in wanted)
+    """The stride of an axis of one element leads nowhere, and none does of an empty tensor; a wild one would not fit
+    into 64 bits."""
+    wanted, is_empty = zip(spec.shape, spec.strides, strict=True), spec.is_empty
+    return tuple(0 if (n == 1 or is_empty) and abs(s) > _WILD_STRIDE else s * spec.dtype.itemsize for n, s in wanted)
 
 
 def view_at(address: int, spec: TensorSpec, owner: object = None) -> Array:

@@ -290,6 +290,15 @@ def test_loops_are_as_wide_as_the_processor(name: str, types: str, monkeypatch: 
     assert f"<{vectors.lanes} x float>" in text
 
 
+@pytest.mark.skipif(not jit.vectors().pairs, reason="the processor has no AVX512-BF16, or may not use it")
+@pytest.mark.parametrize("name", ["convolve.data", "convolve_few.data"])
+def test_bfloat16_is_multiplied_in_pairs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs, floats = (compiled_text(name, f"ii{letter}FFIIIII", monkeypatch) for letter in "PF")
+    assert "dpbf16ps.512" in pairs
+    assert "dpbf16ps" not in floats
+    assert len(re.findall("call.*llvm.fma.v16f32", pairs)) < len(re.findall("call.*llvm.fma.v16f32", floats))
+
+
 @pytest.mark.parametrize("letter", jit.POINTER.values())
 def test_every_kind_of_elu_has_a_loop_of_its_own(letter: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """bfloat16 once had one loop that computed all three kinds for every element: four times too slow of results."""

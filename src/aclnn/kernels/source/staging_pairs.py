@@ -21,7 +21,7 @@ from aclnn.kernels.source.pair_vectors import pair_neighbours, pair_one, pair_ro
 from aclnn.kernels.source.staging import fetch_row, find_line, find_row, lines_of
 
 FETCHED_AHEAD = 2048  # elements by which channels that lie side by side are
-LATER = 2  # rows by which these are fetched
+LATER = 2  # channels, or pairs of them, by which their rows are fetched if each has but one
 
 
 def stage(lo: int, hi: int, source: Any, target: Any, table: Any, box: Any, group: int) -> None:
