@@ -52,9 +52,15 @@ def too_far(call: Call) -> str | None:
 def prepared(asked: AskedConvolution, threads: int) -> Prepared:
     """The result, or the gradients that are wanted; of bfloat16 in pairs, and of floats what these are too small for:
     both are planned, and compiled, before any of it runs. Raises NoNativeCodeError."""
-    in_pairs = jit.vectors().pairs and bfloat16_rule.dtype_of(asked.call) is BFLOAT16
     of_floats = _planned(asked, threads, False, asked.exact, 0)
-    return _planned(asked, threads, True, of_floats.instantiate, of_floats.workspace_size) if in_pairs else of_floats
+    if not multiplies_pairs(asked.call):
+        return of_floats
+    return _planned(asked, threads, True, of_floats.instantiate, of_floats.workspace_size)
+
+
+def multiplies_pairs(call: Call) -> bool:
+    """Whether products are made in pairs, see source/pairs.py. Raises NoNativeCodeError."""
+    return jit.vectors().pairs and bfloat16_rule.dtype_of(call) is BFLOAT16
 
 
 def _planned(
