@@ -62,8 +62,8 @@ def is_ahead(call: Call) -> str | None:
     library = onednn.installed()
     if library is None or not library.has_amx or dtype_of(call) is not BFLOAT16:
         return None
-    is_ahead = Bfloat16Counts.of_call(call).fill_its_tiles()
-    return "oneDNN multiplies bfloat16 faster on this processor" if is_ahead else None
+    fast = Bfloat16Counts.of_call(call).fill_its_tiles()
+    return "oneDNN multiplies bfloat16 faster on this processor" if fast else None
 
 
 def dtype_of(call: Call) -> DType:
